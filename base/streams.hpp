@@ -136,7 +136,8 @@ struct DeviceStreams {
   Status (*copy)(int device, void* stream, std::byte* to, const std::byte* from,
                  size_t size) noexcept;
   Status (*clear)(int device, void* stream, std::byte* at, size_t size) noexcept;
-  Status (*seal)(int device, void* stream, const Sealing& sealing) noexcept;
+  // Notes that a frame is put together.
+  Status (*seal)(int device, void* stream, const Sealing& sealing, StreamPlan* plan) noexcept;
   // Notes that values are added.
   Status (*add)(int device, void* stream, const Adding& adding, StreamPlan* plan) noexcept;
   // Notes what is kept of values that were coded with error feedback.

@@ -98,9 +98,10 @@ Status check_room(const wpr_ctx* ctx, const void* src, size_t n, void* dst, size
   return wirepress::check_apart(name, bytes(src, n), "dst", room_of(ctx, n, dst, cap));
 }
 
-Status begin(wpr_ctx* ctx, const JobCall& call, wpr_job** job) {
+Status begin(wpr_ctx* ctx, JobCall call, wpr_job** job) {
   wirepress::Job* begun;
-  WPR_TRY(ctx->context.jobs.begin(call, &begun));
+  call.seed = ctx->context.settings.seed();
+  WPR_TRY(ctx->context.jobs.begin({&call, 1}, &begun));
   *job = reinterpret_cast<wpr_job*>(begun);
   return {};
 }
@@ -201,6 +202,27 @@ Status add_call(const void* src, size_t n, void* dst, const wpr_dtype& dtype, si
   WPR_TRY(check_buffers(src, n, dst, cap));
   call->src = bytes(src, n);
   call->dst = bytes(dst, call->halves.size_of(std::min(cap, SIZE_MAX / 4) * 4));
+  return {};
+}
+
+// call_of(piece, &call) says what is to be done for a piece.
+template <typename CallOf>
+Status begin_pieces(wpr_ctx* ctx, wpr_piece* pieces, size_t n_pieces, wpr_job** job,
+                    CallOf call_of) {
+  WPR_TRY(check_given("job", job));
+  *job = nullptr;
+  WPR_TRY(check_given("pieces", pieces));
+  if (n_pieces == 0) return fail(Code::kParameter, "a job has one piece at least");
+  std::vector<JobCall> calls(n_pieces);
+  for (size_t i = 0; i < n_pieces; ++i) {
+    const Status status = call_of(pieces[i], &calls[i]);
+    if (!status.ok()) return fail(status.code(), "piece %zu: %s", i, status.text());
+    calls[i].seed = pieces[i].seed;
+    calls[i].written = &pieces[i].written;
+  }
+  wirepress::Job* begun;
+  WPR_TRY(ctx->context.jobs.begin(calls, &begun));
+  *job = reinterpret_cast<wpr_job*>(begun);
   return {};
 }
 
@@ -402,6 +424,30 @@ wpr_status wpr_decompress_add_async(wpr_ctx* ctx, const void* src, size_t n, voi
     JobCall call;
     WPR_TRY(add_call(src, n, dst, dtype, cap, &call));
     return begin(ctx, call, job);
+  });
+}
+
+wpr_status wpr_compress_pieces_async(wpr_ctx* ctx, wpr_piece* pieces, size_t n_pieces,
+                                     wpr_dtype dtype, wpr_job** job) {
+  return guarded(ctx, [&]() -> Status {
+    return begin_pieces(ctx, pieces, n_pieces, job, [&](const wpr_piece& piece, JobCall* call) {
+      if (piece.residual != nullptr)
+        return feedback_call(ctx, piece.src, dtype, piece.residual, piece.n, piece.dst, piece.cap,
+                             call);
+      const uint64_t shape = piece.n;
+      return compress_call(ctx, piece.src, dtype, 1, &shape, piece.dst, piece.cap, call);
+    });
+  });
+}
+
+wpr_status wpr_decompress_pieces_async(wpr_ctx* ctx, wpr_piece* pieces, size_t n_pieces, int add,
+                                       wpr_job** job) {
+  return guarded(ctx, [&]() -> Status {
+    return begin_pieces(ctx, pieces, n_pieces, job, [&](const wpr_piece& piece, JobCall* call) {
+      const wpr_dtype dtype = WPR_FLOAT32;
+      return add ? add_call(piece.src, piece.n, piece.dst, dtype, piece.cap / 4, call)
+                 : expand_call(piece.src, piece.n, piece.dst, piece.cap, call);
+    });
   });
 }
 

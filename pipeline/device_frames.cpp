@@ -12,9 +12,6 @@ constexpr auto up = Layout::up;
 // Scratch memory of blocks that a device has at once.
 constexpr size_t kMostScratch = 256 << 20;
 
-// What addresses are counted from in a draft of a plan, where no memory is yet.
-std::byte* nowhere() { return reinterpret_cast<std::byte*>(uintptr_t{1} << 32); }
-
 Args args_of(const Recipe& recipe, const Place& place) {
   Args args = recipe.step[0].args;
   args.device = place.device;
@@ -25,14 +22,11 @@ Args args_of(const Recipe& recipe, const Place& place) {
 
 // ---- both directions ----
 
-void DeviceFrame::begin_plan(bool draft) {
-  plan_.begin(draft);
-  noted_ = 0;
-}
-
+// Rounds take turns with the scratch memory.
 void DeviceFrame::begin_block() {
-  turn_ = noted_++ % at_once_;
-  if (turn_ == 0) plan_.begin_round();
+  turn_ = noted_ % at_once_;
+  if (turn_ == 0 && noted_ > 0) plan_.begin_round();
+  ++noted_;
   plan_.begin_block();
 }
 
@@ -41,26 +35,14 @@ void DeviceFrame::lay_out_scratch(size_t each, size_t n_blocks) {
   at_once_ = each == 0 ? n_blocks : std::clamp<size_t>(kMostScratch / each_, 1, n_blocks);
 }
 
-void DeviceFrame::place_scratch() { scratch_ = there_.add(at_once_ * each_); }
-
-Status DeviceFrame::launch_plan(std::byte* there) {
-  began_ = true;
-  return plan_.launch(on_.place.device, on_.stream, there + tables_);
-}
-
-Status DeviceFrame::copy(std::byte* to, const std::byte* from, size_t size) const {
-  return on_.streams().copy(on_.place.device, on_.stream, to, from, size);
-}
-
 // ---- frames that a device makes ----
 
 DeviceEncoding::DeviceEncoding(const OnDevice& on, const Recipe& recipe, const Header& header,
-                               ConstBytes head, const BlockSettings& settings, const Data& data,
-                               StreamPlan& plan)
+                               ConstBytes head, uint64_t seed, const Data& data, StreamPlan& plan)
     : DeviceFrame(on, header, plan),
       recipe_(recipe),
       head_(head),
-      seed_(settings.seed),
+      seed_(seed),
       data_(data),
       n_(header.n_blocks()),
       feedback_(!data.residual.empty()),
@@ -101,46 +83,49 @@ size_t DeviceEncoding::scratch_size(uint64_t i) const {
              : encodes;
 }
 
-// What the kernel refuses takes no memory. A code that may not fit is a block's own matter, but for
-// one with feedback.
-bool DeviceEncoding::lay_out() {
-  bool has_values = in_parts_;
+// A code that may not fit is a block's own matter, but for one with feedback.
+Status DeviceEncoding::check(bool* can) const {
+  *can = true;
   for (uint64_t i = 0; i < n_; ++i) {
     const Status status = check(i);
-    if (!status.ok() && (feedback_ || status.code() != Code::kDstTooSmall)) return false;
-    has_values |= may_be_unstored(i);
+    *can &= status.ok() || (!feedback_ && status.code() == Code::kDstTooSmall);
   }
+  return {};
+}
+
+void DeviceEncoding::lay_out_inputs(Layout* there) {
+  bool has_values = in_parts_;
+  for (uint64_t i = 0; i < n_; ++i) has_values |= may_be_unstored(i);
   // All blocks but the last one are alike.
   lay_out_scratch(std::max(scratch_size(0), scratch_size(n_ - 1)), n_);
   slot_ = up(std::max(room(0), room(n_ - 1)));
-  reports_ = there_.add(n_ * sizeof(Report));
-  header_at_ = there_.add(kMaxHeader);
-  result_ = there_.add(sizeof(Sealed));
-  if (in_parts_) all_well_ = there_.add(sizeof(uint64_t));
-  if (!note(true, nowhere()).ok()) return false;
-  tables_ = there_.add(plan_.table_size());
-  inputs_ = there_.size();
-  place_scratch();
-  sealed_ = there_.add(n_ * sizeof(SealedBlock));
-  codes_ = there_.add(n_ * slot_);
-  if (has_values) values_ = there_.add(data_.raw.size());
-  if (in_parts_) sum_ = there_.add(data_.raw.size());
-  pinned_.add(inputs_);
-  results_ = pinned_.add(sizeof(Sealed));
-  frame_ = pinned_.add(data_.staged ? data_.bound : 0);
-  return true;
+  values_ = has_values;  // until there is a place
+  reports_ = there->add(n_ * sizeof(Report));
+  header_at_ = there->add(kMaxHeader);
+  if (in_parts_) all_well_ = there->add(sizeof(uint64_t));
 }
 
-// Blocks whose code cannot fit are left out.
-Status DeviceEncoding::note(bool draft, std::byte* there) {
-  begin_plan(draft);
-  if (in_parts_) WPR_TRY(note_sum(there));
-  for (uint64_t i = 0; i < n_; ++i)
-    if (check(i).ok()) WPR_TRY(note_block(i, there));
-  return in_parts_ ? note_rest(there) : Status();
+void DeviceEncoding::lay_out_rest(Layout* there, Layout* pinned) {
+  place_scratch(there);
+  sealed_ = there->add(n_ * sizeof(SealedBlock));
+  codes_ = there->add(n_ * slot_);
+  if (values_ != 0) values_ = there->add(data_.raw.size());
+  if (in_parts_) sum_ = there->add(data_.raw.size());
+  frame_ = pinned->add(data_.staged ? data_.bound : 0);
 }
 
-Status DeviceEncoding::note_sum(std::byte* there) {
+void DeviceEncoding::fill(std::byte* pinned) const {
+  std::memcpy(pinned + header_at_, head_.data(), header_.size);
+  for (uint64_t i = 0; i < n_; ++i) {
+    Report& report = reports(pinned)[i];
+    report = kNoReport;
+    report.full = !check(i).ok();
+  }
+  if (in_parts_) *reinterpret_cast<uint64_t*>(pinned + all_well_) = 1;
+}
+
+Status DeviceEncoding::note_first(std::byte* there) {
+  if (!in_parts_) return {};
   return on_.streams().add(on_.place.device, on_.stream,
                            {.to = there + sum_,
                             .base = data_.raw.data(),
@@ -149,8 +134,16 @@ Status DeviceEncoding::note_sum(std::byte* there) {
                            &plan_);
 }
 
-Status DeviceEncoding::note_rest(std::byte* there) {
-  plan_.begin_round();
+// Blocks whose code cannot fit are left out.
+Status DeviceEncoding::note_blocks(std::byte* there) {
+  begin_blocks();
+  for (uint64_t i = 0; i < n_; ++i)
+    if (check(i).ok()) WPR_TRY(note_block(i, there));
+  return {};
+}
+
+Status DeviceEncoding::note_last(std::byte* there) {
+  if (!in_parts_) return {};
   return on_.streams().keep(on_.place.device, on_.stream,
                             {.sum = there + sum_,
                              .values = there + values_,
@@ -188,38 +181,23 @@ Status DeviceEncoding::note_block(uint64_t i, std::byte* there) {
   return on_.kernel->encode_feedback(device, on_.stream, args(i), task, &plan_);
 }
 
-Status DeviceEncoding::launch(std::byte* there, std::byte* pinned) {
-  std::memset(pinned, 0, tables_);
-  std::memcpy(pinned + header_at_, head_.data(), header_.size);
-  for (uint64_t i = 0; i < n_; ++i) {
-    Report& report = reports(pinned)[i];
-    report = kNoReport;
-    report.full = !check(i).ok();
-  }
-  if (in_parts_) *reinterpret_cast<uint64_t*>(pinned + all_well_) = 1;
-  WPR_TRY(note(false, there));
-  plan_.put_tables(pinned + tables_);
-  WPR_TRY(copy(there, pinned, inputs_));
-  WPR_TRY(launch_plan(there));
-  WPR_TRY(on_.streams().seal(on_.place.device, on_.stream, sealing(there, pinned)));
-  return copy(pinned + results_, there + result_, sizeof(Sealed));
-}
-
-Sealing DeviceEncoding::sealing(std::byte* there, std::byte* pinned) const {
-  return {.raw = values_ != 0 ? there + values_ : data_.raw.data(),
-          .raw_size = data_.raw.size(),
-          .block_size = header_.block_size(),
-          .n_blocks = n_,
-          .codes = there + codes_,
-          .slot = slot_,
-          .reports = reports(there),
-          .header = there + header_at_,
-          .header_size = header_.size,
-          .checksum = header_.checksum,
-          .dst = data_.staged ? pinned + frame_ : data_.dst.data(),
-          .cap = std::min(data_.dst.size(), data_.bound),
-          .blocks = reinterpret_cast<SealedBlock*>(there + sealed_),
-          .result = reinterpret_cast<Sealed*>(there + result_)};
+Status DeviceEncoding::note_frame(std::byte* there, std::byte* pinned) {
+  const Sealing sealing = {
+      .raw = values_ != 0 ? there + values_ : data_.raw.data(),
+      .raw_size = data_.raw.size(),
+      .block_size = header_.block_size(),
+      .n_blocks = n_,
+      .codes = there + codes_,
+      .slot = slot_,
+      .reports = reports(there),
+      .header = there + header_at_,
+      .header_size = header_.size,
+      .checksum = header_.checksum,
+      .dst = data_.staged ? pinned + frame_ : data_.dst.data(),
+      .cap = std::min(data_.dst.size(), data_.bound),
+      .blocks = reinterpret_cast<SealedBlock*>(there + sealed_),
+      .result = reinterpret_cast<Sealed*>(there + results_)};
+  return on_.streams().seal(on_.place.device, on_.stream, sealing, &plan_);
 }
 
 // ---- frames that a device expands ----
@@ -237,70 +215,85 @@ size_t DeviceExpanding::scratch_size(size_t raw_size) const {
   return on_.kernel->scratch(args_, raw_size, true);
 }
 
-Status DeviceExpanding::lay_out(bool* can) {
-  *can = false;
-  const size_t n = blocks_.size();
-  reports_ = there_.add(n * sizeof(Report));
-  if (sums_) all_well_ = there_.add(sizeof(uint64_t));
-  payloads_ = there_.size();
-  for (const Block& block : blocks_) {
-    if (!is_noted(block)) continue;
-    const size_t size = block.payload.size();
-    const Status status =
-        block.raw ? Status() : on_.kernel->check_decode(args_, size, block.raw_size);
-    if (status.code() == Code::kUnsupported) return {};
-    if (!status.ok()) return in_block(block.index, status);
-    there_.add(size);
-  }
-  lay_out_scratch(
-      std::max(scratch_size(blocks_.front().raw_size), scratch_size(blocks_.back().raw_size)), n);
-  if (!note(true, nowhere()).ok()) return {};
-  tables_ = there_.add(plan_.table_size());
-  inputs_ = there_.size();
-  place_scratch();
-  if (sums_) values_ = there_.add(header_.raw_size);
-  pinned_.add(inputs_);
-  results_ = pinned_.add(n * sizeof(Report));
-  stored_ = pinned_.size();
-  for (const Block& block : blocks_)
-    if (!is_noted(block)) pinned_.add(block.payload.size());
-  reserve_longest();
+void DeviceExpanding::lay_out_results(Layout* there) {
+  results_ = there->add(blocks_.size() * sizeof(Report));
+}
+
+Status DeviceExpanding::check(bool* can) const {
   *can = true;
+  for (const Block& block : blocks_) {
+    if (block.raw) continue;
+    const Status status = on_.kernel->check_decode(args_, block.payload.size(), block.raw_size);
+    if (status.code() == Code::kUnsupported)
+      *can = false;
+    else if (!status.ok())
+      return in_block(block.index, status);
+  }
   return {};
 }
 
+void DeviceExpanding::lay_out_inputs(Layout* there) {
+  if (sums_) all_well_ = there->add(sizeof(uint64_t));
+  payloads_ = there->size();
+  for (const Block& block : blocks_)
+    if (is_noted(block)) there->add(block.payload.size());
+  lay_out_scratch(
+      std::max(scratch_size(blocks_.front().raw_size), scratch_size(blocks_.back().raw_size)),
+      blocks_.size());
+}
+
+void DeviceExpanding::lay_out_rest(Layout* there, Layout* pinned) {
+  place_scratch(there);
+  if (sums_) values_ = there->add(header_.raw_size);
+  stored_ = pinned->size();
+  for (const Block& block : blocks_)
+    if (!is_noted(block)) pinned->add(block.payload.size());
+  reserve_longest(there, pinned);
+}
+
 // Room for the longest codes, so that a frame of other data finds memory that is as large.
-void DeviceExpanding::reserve_longest() {
+void DeviceExpanding::reserve_longest(Layout* there, Layout* pinned) const {
   const auto n = blocks_.size(), noted = static_cast<size_t>(std::ranges::count_if(
                                      blocks_, [&](const Block&b) { return is_noted(b); }));
   const size_t more_tables = noted > 0 ? plan_.table_size() * (n - noted) / noted : 0;
-  there_.add(more_tables);
-  pinned_.add(more_tables);
+  there->add(more_tables);
+  pinned->add(more_tables);
   for (const Block& block : blocks_) {
     const size_t most = up(block.raw_size), has = up(block.payload.size());
-    there_.add(is_noted(block) ? most - std::min(most, has) : most);
-    pinned_.add(most - std::min(most, has));
+    there->add(is_noted(block) ? most - std::min(most, has) : most);
+    pinned->add(most - std::min(most, has));
   }
 }
 
-Status DeviceExpanding::note(bool draft, std::byte* there) {
-  begin_plan(draft);
+void DeviceExpanding::fill(std::byte* pinned) const {
+  std::fill_n(reinterpret_cast<Report*>(pinned + results_), blocks_.size(), kNoReport);
+  if (sums_) *reinterpret_cast<uint64_t*>(pinned + all_well_) = 1;
+  size_t noted_at = payloads_, stored_at = stored_;
+  for (const Block& block : blocks_) {
+    size_t& at = is_noted(block) ? noted_at : stored_at;
+    std::memcpy(pinned + at, block.payload.data(), block.payload.size());
+    at += up(block.payload.size());
+  }
+}
+
+Status DeviceExpanding::note_blocks(std::byte* there) {
+  begin_blocks();
   std::byte* payload = there + payloads_;
   for (size_t i = 0; i < blocks_.size(); ++i) {
     if (!is_noted(blocks_[i])) continue;
     WPR_TRY(note_block(i, payload, there));
     payload += up(blocks_[i].payload.size());
   }
-  return sums_ ? note_sum(there) : Status();
+  return {};
 }
 
-Status DeviceExpanding::note_sum(std::byte* there) {
-  plan_.begin_round();
+Status DeviceExpanding::note_last(std::byte* there) {
+  if (!sums_) return {};
   const Adding adding = {.to = dst_.data(),
                          .base = dst_.data(),
                          .from = there + values_,
                          .size = header_.raw_size,
-                         .reports = reinterpret_cast<const Report*>(there + reports_),
+                         .reports = reinterpret_cast<const Report*>(there + results_),
                          .n_reports = blocks_.size(),
                          .all_well = reinterpret_cast<uint64_t*>(there + all_well_)};
   return on_.streams().add(on_.place.device, on_.stream, adding, &plan_);
@@ -321,30 +314,13 @@ Status DeviceExpanding::note_block(size_t i, std::byte* payload, std::byte* ther
                            .code_size = block.payload.size(),
                            .scratch = scratch(there),
                            .scratch_size = scratch_size(block.raw_size),
-                           .report = reinterpret_cast<Report*>(there + reports_) + i};
+                           .report = reinterpret_cast<Report*>(there + results_) + i};
   return (adds_ ? on_.kernel->decode_add : on_.kernel->decode)(device, on_.stream, args_, task,
                                                                &plan_);
 }
 
-Status DeviceExpanding::launch(std::byte* there, std::byte* pinned) {
-  std::fill_n(reinterpret_cast<Report*>(pinned + reports_), blocks_.size(), kNoReport);
-  if (sums_) *reinterpret_cast<uint64_t*>(pinned + all_well_) = 1;
-  size_t noted_at = payloads_, stored_at = stored_;
-  for (const Block& block : blocks_) {
-    size_t& at = is_noted(block) ? noted_at : stored_at;
-    std::memcpy(pinned + at, block.payload.data(), block.payload.size());
-    at += up(block.payload.size());
-  }
-  WPR_TRY(note(false, there));
-  plan_.put_tables(pinned + tables_);
-  WPR_TRY(copy(there, pinned, inputs_));
-  WPR_TRY(copy_stored(there, pinned));
-  WPR_TRY(launch_plan(there));
-  return copy(pinned + results_, there + reports_, blocks_.size() * sizeof(Report));
-}
-
 // Runs of blocks, where they lie side by side here, too.
-Status DeviceExpanding::copy_stored(std::byte* there, const std::byte* pinned) const {
+Status DeviceExpanding::copy_before(std::byte* there, const std::byte* pinned) const {
   size_t at = stored_;
   for (size_t i = 0; i < blocks_.size();) {
     const size_t first = i, from = at;

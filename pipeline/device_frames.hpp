@@ -3,6 +3,9 @@
 // what is put there. Nothing here waits, or allocates memory of a device.
 #pragma once
 
+#include <cstring>
+#include <vector>
+
 #include "base/streams.hpp"
 #include "frame/frame.hpp"
 #include "pipeline/blocks.hpp"
@@ -36,37 +39,32 @@ struct OnDevice {
   const DeviceStreams& streams() const { return *place.memory->streams; }
 };
 
-// Begins with lay_out(), which says how much memory of the device and how much pinned memory the
-// work takes. launch() is given them, and they are the work's until the stream is done.
+// A frame's part in the work on a stream. Its memory is laid out, and its launches are noted, in
+// turns with those of other frames (FramesOnStream).
 class DeviceFrame {
  public:
   DeviceFrame(const OnDevice& on, const Header& header, StreamPlan& plan)
       : on_(on), header_(header), plan_(plan) {}
-  size_t there() const { return there_.size(); }
-  size_t pinned() const { return pinned_.size(); }
-  size_t results() const { return results_; }  // where they are in pinned memory
-  bool began() const { return began_; }        // kernels were put on the stream
+  size_t results() const { return results_; }  // where they are, from those of the first frame on
 
  protected:
   // Blocks go side by side as far as there is scratch memory for each.
   void lay_out_scratch(size_t each, size_t n_blocks);
-  void place_scratch();
+  void place_scratch(Layout* there) { scratch_ = there->add(at_once_ * each_); }
   std::byte* scratch(std::byte* there) const { return there + scratch_ + turn_ * each_; }
-  void begin_plan(bool draft);
+  void begin_blocks() { noted_ = 0; }
   void begin_block();
-  Status launch_plan(std::byte* there);
-  Status copy(std::byte* to, const std::byte* from, size_t size) const;
+  Status copy(std::byte* to, const std::byte* from, size_t size) const {
+    return on_.streams().copy(on_.place.device, on_.stream, to, from, size);
+  }
 
   const OnDevice on_;
   const Header& header_;
   StreamPlan& plan_;
-  Layout there_, pinned_;
-  // The first bytes of both are what the work begins with, its tables last.
-  size_t tables_ = 0, inputs_ = 0, results_ = 0;
+  size_t results_ = 0;
 
  private:
   size_t scratch_ = 0, each_ = 0, at_once_ = 1, noted_ = 0, turn_ = 0;
-  bool began_ = false;
 };
 
 // A frame of data in memory of the device. With a residual it is made by the codec's kernel for
@@ -82,10 +80,20 @@ class DeviceEncoding : public DeviceFrame {
   };
   // header: complete, as it is written in `head`.
   DeviceEncoding(const OnDevice& on, const Recipe& recipe, const Header& header, ConstBytes head,
-                 const BlockSettings& settings, const Data& data, StreamPlan& plan);
-  bool lay_out();  // false: the device cannot do it
-  Status launch(std::byte* there, std::byte* pinned);
+                 uint64_t seed, const Data& data, StreamPlan& plan);
+  Status check(bool* can) const;           // *can false: the device cannot do it
   size_t frame() const { return frame_; }  // where it is in pinned memory, if it is staged
+
+  // For FramesOnStream.
+  void lay_out_results(Layout* there) { results_ = there->add(sizeof(Sealed)); }
+  void lay_out_inputs(Layout* there);
+  void lay_out_rest(Layout* there, Layout* pinned);
+  void fill(std::byte* pinned) const;
+  Status copy_before(std::byte*, const std::byte*) const { return {}; }
+  Status note_first(std::byte* there);
+  Status note_blocks(std::byte* there);
+  Status note_last(std::byte* there);
+  Status note_frame(std::byte* there, std::byte* pinned);
 
  private:
   Args args(uint64_t i) const;
@@ -94,12 +102,8 @@ class DeviceEncoding : public DeviceFrame {
   size_t scratch_size(uint64_t i) const;
   Status check(uint64_t i) const;
   bool may_be_unstored(uint64_t i) const;
-  Status note(bool draft, std::byte* there);
   Status note_block(uint64_t i, std::byte* there);
-  Status note_sum(std::byte* there);
-  Status note_rest(std::byte* there);
   Report* reports(std::byte* there) const { return reinterpret_cast<Report*>(there + reports_); }
-  Sealing sealing(std::byte* there, std::byte* pinned) const;
 
   const Recipe& recipe_;
   const ConstBytes head_;
@@ -108,8 +112,8 @@ class DeviceEncoding : public DeviceFrame {
   const uint64_t n_;
   const bool feedback_, in_parts_;
   // Where parts are in memory of the device, and the frame.
-  size_t slot_ = 0, reports_ = 0, header_at_ = 0, result_ = 0, all_well_ = 0, sealed_ = 0,
-         codes_ = 0, values_ = 0, sum_ = 0, frame_ = 0;
+  size_t slot_ = 0, reports_ = 0, header_at_ = 0, all_well_ = 0, sealed_ = 0, codes_ = 0,
+         values_ = 0, sum_ = 0, frame_ = 0;
 };
 
 // A frame in memory of the cores, expanded to memory of the device, or added to what is there: by
@@ -120,8 +124,18 @@ class DeviceExpanding : public DeviceFrame {
   DeviceExpanding(const OnDevice& on, const ParsedFrame& frame, Bytes dst, bool adds,
                   StreamPlan& plan);
   // A failed status: the frame is damaged. *can false: the device cannot do it.
-  Status lay_out(bool* can);
-  Status launch(std::byte* there, std::byte* pinned);
+  Status check(bool* can) const;
+
+  // For FramesOnStream.
+  void lay_out_results(Layout* there);
+  void lay_out_inputs(Layout* there);
+  void lay_out_rest(Layout* there, Layout* pinned);
+  void fill(std::byte* pinned) const;
+  Status copy_before(std::byte* there, const std::byte* pinned) const;
+  Status note_first(std::byte*) { return {}; }
+  Status note_blocks(std::byte* there);
+  Status note_last(std::byte* there);
+  Status note_frame(std::byte*, std::byte*) { return {}; }
 
  private:
   // Whether a kernel has the block. Another one is copied to where it belongs.
@@ -130,18 +144,83 @@ class DeviceExpanding : public DeviceFrame {
     return (sums_ ? there + values_ : dst_.data()) + i * header_.block_size();
   }
   size_t scratch_size(size_t raw_size) const;
-  void reserve_longest();
-  Status note(bool draft, std::byte* there);
+  void reserve_longest(Layout* there, Layout* pinned) const;
   Status note_block(size_t i, std::byte* payload, std::byte* there);
-  Status note_sum(std::byte* there);
-  Status copy_stored(std::byte* there, const std::byte* pinned) const;
 
   const std::vector<Block>& blocks_;
   const Bytes dst_;
   const bool adds_;  // by the codec's kernel
   const bool sums_;  // behind it
   const Args args_;
-  size_t reports_ = 0, all_well_ = 0, payloads_ = 0, values_ = 0, stored_ = 0;
+  size_t all_well_ = 0, payloads_ = 0, values_ = 0, stored_ = 0;
+};
+
+// What a job puts on its stream, for frames of one direction: launches are those of all blocks of
+// all frames together. Begins with lay_out(), which says how much memory of the device and how much
+// pinned memory the work takes. launch() is given them, and they are the work's until the stream is
+// done. The first bytes of both are the results, then what the work begins with, its tables last.
+template <class Frame>
+class FramesOnStream {
+ public:
+  FramesOnStream(const OnDevice& on, std::vector<Frame>& frames, StreamPlan& plan)
+      : on_(on), frames_(frames), plan_(plan) {}
+  bool lay_out() {  // false: the device cannot do it
+    for (Frame& frame : frames_) frame.lay_out_results(&there_);
+    n_results_ = there_.size();
+    for (Frame& frame : frames_) frame.lay_out_inputs(&there_);
+    // What is noted of a draft is counted from somewhere: no memory is there yet.
+    if (!note(true, reinterpret_cast<std::byte*>(uintptr_t{1} << 32), nullptr).ok()) return false;
+    tables_ = there_.add(plan_.table_size());
+    inputs_ = there_.size();
+    pinned_.add(inputs_);
+    results_ = pinned_.add(n_results_);
+    for (Frame& frame : frames_) frame.lay_out_rest(&there_, &pinned_);
+    return true;
+  }
+  size_t there() const { return there_.size(); }
+  size_t pinned() const { return pinned_.size(); }
+  size_t results() const { return results_; }  // of all frames, in pinned memory
+  bool began() const { return began_; }        // kernels were put on the stream
+  Status launch(std::byte* there, std::byte* pinned) {
+    std::memset(pinned, 0, tables_);
+    for (Frame& frame : frames_) frame.fill(pinned);
+    WPR_TRY(note(false, there, pinned));
+    plan_.put_tables(pinned + tables_);
+    WPR_TRY(copy(there, pinned, inputs_));
+    for (Frame& frame : frames_) WPR_TRY(frame.copy_before(there, pinned));
+    began_ = true;
+    WPR_TRY(plan_.launch(on_.place.device, on_.stream, there + tables_));
+    return copy(pinned + results_, there, n_results_);
+  }
+
+ private:
+  // Of all frames what comes first, then their blocks, what is done behind these, and the frame.
+  Status note(bool draft, std::byte* there, std::byte* pinned) {
+    plan_.begin(draft);
+    WPR_TRY(note_all([&](Frame& frame) { return frame.note_first(there); }));
+    WPR_TRY(note_all([&](Frame& frame) { return frame.note_blocks(there); }));
+    WPR_TRY(note_all([&](Frame& frame) { return frame.note_last(there); }));
+    return note_all([&](Frame& frame) { return frame.note_frame(there, pinned); });
+  }
+  template <class Note>
+  Status note_all(Note note_one) {
+    plan_.begin_round();
+    for (Frame& frame : frames_) {
+      plan_.begin_block();
+      WPR_TRY(note_one(frame));
+    }
+    return {};
+  }
+  Status copy(std::byte* to, const std::byte* from, size_t size) const {
+    return on_.streams().copy(on_.place.device, on_.stream, to, from, size);
+  }
+
+  const OnDevice on_;
+  std::vector<Frame>& frames_;
+  StreamPlan& plan_;
+  Layout there_, pinned_;
+  size_t n_results_ = 0, tables_ = 0, inputs_ = 0, results_ = 0;
+  bool began_ = false;
 };
 
 }  // namespace wirepress

@@ -38,7 +38,22 @@ const StreamKernel* stream_kernel(const Recipe& recipe, const Place& place, cons
   return kernel->on_stream;
 }
 
+// What went wrong with one of several.
+Status named(size_t i, size_t n, const Status& status) {
+  if (status.ok() || n == 1) return status;
+  return fail(status.code(), "piece %zu: %s", i, status.text());
+}
+Status named(std::span<const JobCall> calls, const JobCall& call, const Status& status) {
+  return named(static_cast<size_t>(&call - calls.data()), calls.size(), status);
+}
+
 }  // namespace
+
+uint64_t Job::raw_size() const {
+  uint64_t size = 0;
+  for (const auto& part : own()) size += part->raw_size;
+  return size;
+}
 
 Status DeviceBuffer::prepare(const Place& place, bool pinned, size_t size) {
   if (data_ != nullptr && size <= room_ && place == place_ && pinned == pinned_) return {};
@@ -90,13 +105,32 @@ void* Jobs::caller_stream() const {
 }
 
 // What is given to the device, and the work, lie on one; else on that of the other side.
-Status Jobs::take(const JobCall& call, Job** job) {
-  const Place work = place_of(call.expands() ? call.dst.data() : call.src.data());
-  const Place other = place_of(call.expands() ? call.src.data() : call.dst.data());
-  WPR_TRY(take(work.on_device() ? work : other, job));
-  (*job)->call = call;
-  (*job)->reachable = work.on_device() && (*job)->mark != nullptr &&
-                      (!other.on_device() || (other == work && !call.expands()));
+Status Jobs::take(std::span<const JobCall> calls, Job** job) {
+  bool all_reachable = true;
+  Place place;
+  for (size_t i = 0; i < calls.size(); ++i) {
+    const JobCall& call = calls[i];
+    const Place work = place_of(call.expands() ? call.dst.data() : call.src.data());
+    const Place other = place_of(call.expands() ? call.src.data() : call.dst.data());
+    const Place own = work.on_device() ? work : other;
+    if (i == 0) place = own;
+    if (own != place)
+      return fail(Code::kParameter, "piece %zu lies on another device than piece 0", i);
+    all_reachable &=
+        work.on_device() && (!other.on_device() || (other == work && !call.expands()));
+  }
+  WPR_TRY(take(place, job));
+  Job& own = **job;
+  own.reachable = all_reachable && own.mark != nullptr;
+  own.n_parts = calls.size();
+  while (own.parts.size() < own.n_parts) own.parts.push_back(std::make_unique<JobPart>());
+  for (size_t i = 0; i < own.n_parts; ++i) {
+    JobPart& part = *own.parts[i];
+    part.call = calls[i];
+    part.whole = false;
+    part.n_blocks = part.raw_size = part.written = 0;
+    part.made = nullptr;
+  }
   return {};
 }
 
@@ -113,11 +147,9 @@ Status Jobs::take(const Place& place, Job** job) {
     *job = all_.back().get();
   }
   Job& own = **job;
-  own.raw_size = own.n_blocks = own.written = 0;
-  own.made = nullptr;
   own.lost = nullptr;
   own.failed = {};
-  own.uses_memory = own.began = own.whole = false;
+  own.uses_memory = own.began = false;
   return {};
 }
 
@@ -149,14 +181,15 @@ Status Jobs::prepare(Job* job, DeviceBuffer Job::*buffer, bool pinned, size_t si
   return (job->*buffer).prepare(job->place, pinned, size);
 }
 
-Status Jobs::begin(const JobCall& call, Job** job) {
-  if (call.kind == JobCall::Kind::kFeedback) {
-    WPR_TRY(Context::check_beside(call.src, call.residual));
-    WPR_TRY(context_.writer.check_feedback(call.header, call.residual.size(), call.dst.size()));
+Status Jobs::begin(std::span<const JobCall> calls, Job** job) {
+  for (const JobCall& call : calls) {
+    if (call.kind != JobCall::Kind::kFeedback) continue;
+    WPR_TRY(named(calls, call, Context::check_beside(call.src, call.residual)));
+    WPR_TRY(named(calls, call, context_.writer.check_feedback(
+                                   call.header, call.residual.size(), call.dst.size())));
   }
   Job* own;
-  WPR_TRY(take(call, &own));
-  own->seed = context_.settings.seed();
+  WPR_TRY(take(calls, &own));
   own->stream = caller_stream();
   own->most = SIZE_MAX;
   if (own->mark != nullptr)
@@ -171,7 +204,19 @@ Status Jobs::begin(const JobCall& call, Job** job) {
 Status Jobs::put(Job* job, bool* on_stream) {
   *on_stream = false;
   if (!job->reachable) return {};
-  return job->call.expands() ? begin_decompress(job, on_stream) : begin_compress(job, on_stream);
+  job->makes.clear();
+  job->expands.clear();
+  for (size_t i = 0; i < job->n_parts; ++i) {
+    JobPart* const part = job->parts[i].get();
+    bool can = false;
+    WPR_TRY(named(i, job->n_parts,
+                  part->call.expands() ? plan_decompress(job, part, &can)
+                                       : plan_compress(job, part, &can)));
+    part->later = !can;
+  }
+  if (!job->makes.empty()) launch(job, job->makes, on_stream);
+  if (!job->expands.empty()) launch(job, job->expands, on_stream);
+  return {};
 }
 
 Status Jobs::go(Job* job, bool on_stream) {
@@ -197,8 +242,10 @@ Status Jobs::run(const JobCall& call, bool* done, size_t* written) {
   *done = false;
   const Place place = place_of(call.expands() ? call.dst.data() : call.src.data());
   if (by_blocks_ || !place.on_device() || place.memory->streams == nullptr) return {};
+  JobCall now = call;
+  now.seed = context_.settings.seed();
   Job* job;
-  WPR_TRY(take(call, &job));
+  WPR_TRY(take({&now, 1}, &job));
   if (!job->has_stream) {
     WPR_TRY(place.memory->streams->make_stream(place.device, &job->own_stream));
     job->has_stream = true;
@@ -208,7 +255,7 @@ Status Jobs::run(const JobCall& call, bool* done, size_t* written) {
   bool on_stream = false;
   WPR_TRY(put(job, &on_stream));
   if (job->uses_memory) WPR_TRY(end_run(job, on_stream, done));
-  if (*done) *written = job->written;
+  if (*done) *written = job->parts[0]->written;
   return {};
 }
 
@@ -217,7 +264,7 @@ Status Jobs::end_run(Job* job, bool on_stream, bool* done) {
   Status status = job->place.memory->wait(job->place.device, job->stream);
   bool elsewhere = !on_stream || !status.ok();
   if (on_stream && !status.ok()) lose(job, status);
-  if (!elsewhere) status = conclude(job, &elsewhere);
+  if (!elsewhere) status = conclude(job, *job->parts[0], &elsewhere);
   if (!job->failed.ok()) return job->failed;
   if (elsewhere) return {};
   *done = status.ok();
@@ -237,18 +284,46 @@ Status Jobs::poll(Job* job, bool waits, bool* done, size_t* written) {
   }
   job->state = Job::State::kFree;
   *done = true;
-  if (status.ok()) *written = job->written;
-  return status;
+  if (!status.ok()) return status;
+  *written = 0;
+  for (const auto& part : job->own()) {
+    *written += part->written;
+    if (part->call.written != nullptr) *part->call.written = part->written;
+  }
+  return {};
 }
 
 // `status` is that of the stream. The job is no more, whatever happens here.
-Status Jobs::end(Job* job, Status status) {
-  try {
-    bool elsewhere = job->state == Job::State::kLater || !status.ok();
-    if (job->state == Job::State::kOnStream && !status.ok()) lose(job, status);
-    if (!elsewhere) status = conclude(job, &elsewhere);
+Status Jobs::end(Job* job, const Status& status) {
+  const bool later = job->state == Job::State::kLater || !status.ok();
+  if (job->state == Job::State::kOnStream && !status.ok()) lose(job, status);
+  if (!job->failed.ok()) return job->failed;
+  return later ? do_now(job) : conclude(job);
+}
+
+// Of a part that the device left to the cores nothing has changed, or the job has failed.
+Status Jobs::conclude(Job* job) {
+  return each_part(job, [&](JobPart& part) -> Status {
+    if (part.later) return do_now(job, &part);
+    bool elsewhere = false;
+    const Status status = conclude(job, part, &elsewhere);
     if (!job->failed.ok()) return job->failed;
-    return elsewhere ? do_now(job) : status;
+    return elsewhere ? do_now(job, &part) : status;
+  });
+}
+
+Status Jobs::do_now(Job* job) {
+  return each_part(job, [&](JobPart& part) { return do_now(job, &part); });
+}
+
+template <class Do>
+Status Jobs::each_part(Job* job, Do part_of) {
+  try {
+    for (size_t i = 0; i < job->n_parts; ++i) {
+      const Status status = part_of(*job->parts[i]);
+      if (!status.ok()) return named(i, job->n_parts, status);
+    }
+    return {};
   } catch (const std::exception& error) {
     return fail(Code::kNoMemory, "no memory (%s)", error.what());
   }
@@ -256,14 +331,18 @@ Status Jobs::end(Job* job, Status status) {
 
 void Jobs::lose(Job* job, const Status& status) {
   job->lost = why_lost(status);
-  if (!job->call.changes() || !job->began) return;
-  job->failed = fail(status.code(), "%s; %s is undefined", status.text(), job->call.changed());
-  if (job->lost != nullptr) job->place.memory->note(0, job->raw_size, job->lost);
+  if (!job->began) return;
+  for (const auto& part : job->own()) {
+    if (!part->call.changes()) continue;
+    job->failed = fail(status.code(), "%s; %s is undefined", status.text(), part->call.changed());
+    if (job->lost != nullptr) job->place.memory->note(0, job->raw_size(), job->lost);
+    return;
+  }
 }
 
 // The buffers are ready. The device gets another chance by the calls that wait, which know how the
-// cores take over. A job that its stream has lost is counted once, whoever does it now.
-Status Jobs::do_now(Job* job) {
+// cores take over. What its stream has lost is counted once, whoever does it now.
+Status Jobs::do_now(Job* job, JobPart* part) {
   struct Waits {
     Waits(Context& of, uint64_t own_seed, bool no_stream, bool by_blocks)
         : context(of), seed(of.settings.draw_from(own_seed)) {
@@ -281,21 +360,30 @@ Status Jobs::do_now(Job* job) {
     const uint64_t seed;
     void* const before = context.stream;
   };
-  const Waits waits(context_, job->seed, job->mark != nullptr, job->uses_memory);
+  const Waits waits(context_, part->call.seed, job->mark != nullptr, job->uses_memory);
   const uint64_t before = all_work().cores_size;
-  const Status status = context_.perform(job->call, &job->written);
+  const Status status = context_.perform(part->call, &part->written);
   if (job->lost != nullptr) {
     const uint64_t counted = all_work().cores_size - before;
-    job->place.memory->note(0, job->raw_size - std::min(job->raw_size, counted), job->lost);
+    job->place.memory->note(0, part->raw_size - std::min(part->raw_size, counted), job->lost);
   }
   return status;
 }
 
-template <class Work>
-void Jobs::launch(Job* job, Work& work, bool* on_stream) {
+template <class Frame>
+void Jobs::launch(Job* job, std::vector<Frame>& frames, bool* on_stream) {
+  FramesOnStream<Frame> work({nullptr, job->place, job->stream}, frames, job->plan);
+  if (!work.lay_out()) return;
   Status status = prepare(job, work.there(), work.pinned());
   if (status.ok()) status = work.launch(job->there.get(), job->pinned.get());
-  job->results = work.results();
+  auto frame = frames.begin();
+  for (const auto& part : job->own()) {
+    if (part->later) continue;
+    part->results = work.results() + frame->results();
+    if constexpr (std::is_same_v<Frame, DeviceEncoding>)
+      if (part->staged) part->made = job->pinned.get() + frame->frame();
+    ++frame;
+  }
   job->began = work.began();
   *on_stream = status.ok();
   if (!status.ok()) lose(job, status);
@@ -303,78 +391,80 @@ void Jobs::launch(Job* job, Work& work, bool* on_stream) {
 
 // ---- frames that a device makes ----
 
-Status Jobs::begin_compress(Job* job, bool* on_stream) {
-  const JobCall& call = job->call;
+Status Jobs::plan_compress(Job* job, JobPart* part, bool* can) {
+  const JobCall& call = part->call;
   const bool feedback = call.kind == JobCall::Kind::kFeedback;
   Settings& settings = context_.settings;
   if (settings.wants_auto() || call.src.empty()) return {};
-  std::array<std::byte, kMaxHeader> head;
-  ChainPointer chain;
-  Header header = call.header;  // a call that waits completes its own
-  WPR_TRY(context_.writer.begin_plain(&header, &chain, head, true));
-  const Recipe& recipe = chain->recipe();
-  const BlockSettings& blocks = settings.blocks();
+  part->header = call.header;  // a call that waits completes its own
+  Header& header = part->header;
+  WPR_TRY(context_.writer.begin_plain(&header, &part->chain, part->head, true));
+  const Recipe& recipe = part->chain->recipe();
   const OnDevice on = {stream_kernel(recipe, job->place, settings.engine()), job->place,
                        job->stream};
-  job->n_blocks = header.n_blocks();
-  job->raw_size = header.raw_size;
-  if (job->raw_size > job->most) return {};
+  part->n_blocks = header.n_blocks();
+  part->raw_size = header.raw_size;
+  if (part->raw_size > job->most) return {};
   // The probe of what loses nothing is the cores' look at a sample.
-  const bool probed = !feedback && blocks.probe && recipe.lossless();
+  const bool probed = !feedback && settings.blocks().probe && recipe.lossless();
   if (on.kernel == nullptr || probed || call.halves ||
       (feedback && on.kernel->encode_feedback == nullptr && on.kernel->decode_made == nullptr) ||
       !fits_kernels(call.src.data(), header) || !fits_kernels(call.residual.data(), header))
     return {};
-  job->whole = feedback && on.kernel->encode_feedback == nullptr;
-  const bool staged = !place_of(call.dst.data()).on_device();
+  part->whole = feedback && on.kernel->encode_feedback == nullptr;
+  part->staged = !place_of(call.dst.data()).on_device();
   const size_t bound = context_.writer.bound(header.raw_size);
-  DeviceEncoding work(on, recipe, header, head, blocks,
-                      {call.src, call.residual, call.dst, staged, bound}, job->plan);
-  if (!work.lay_out()) return {};
-  launch(job, work, on_stream);
-  job->made = staged ? job->pinned.get() + work.frame() : nullptr;
+  job->makes.emplace_back(
+      on, recipe, header, part->head, call.seed,
+      DeviceEncoding::Data{call.src, call.residual, call.dst, part->staged, bound}, job->plan);
+  WPR_TRY(job->makes.back().check(can));
+  if (!*can) job->makes.pop_back();
   return {};
 }
 
-Status Jobs::conclude(Job* job, bool* elsewhere) {
-  const Status status =
-      job->call.expands() ? conclude_decompress(job, elsewhere) : conclude_compress(job, elsewhere);
-  if (*elsewhere && job->whole) job->began = false;  // a report says so: nothing has changed
-  if (*elsewhere) lose(job, status);
+// What the device leaves to the cores is theirs, unless it has begun to change something.
+Status Jobs::conclude(Job* job, JobPart& part, bool* elsewhere) {
+  const Status status = part.call.expands() ? conclude_decompress(job, part, elsewhere)
+                                            : conclude_compress(job, part, elsewhere);
+  if (!*elsewhere) return status;
+  job->lost = why_lost(status);
+  if (!part.call.changes() || part.whole) return status;
+  job->failed = fail(status.code(), "%s; %s is undefined", status.text(), part.call.changed());
+  if (job->lost != nullptr) job->place.memory->note(0, part.raw_size, job->lost);
   return status;
 }
 
-Status Jobs::conclude_compress(Job* job, bool* elsewhere) {
-  const JobCall& call = job->call;
+Status Jobs::conclude_compress(Job* job, JobPart& part, bool* elsewhere) {
+  const JobCall& call = part.call;
   Sealed result;
-  std::memcpy(&result, job->pinned.get() + job->results, sizeof(result));
+  std::memcpy(&result, job->pinned.get() + part.results, sizeof(result));
   *elsewhere = result.elsewhere != 0;
   if (*elsewhere) return fail(Code::kUnsupported, "the device's kernel does not code these data");
   if (result.full != 0)
     return fail(Code::kDstTooSmall, "the frame needs %llu bytes, dst has %zu",
                 static_cast<unsigned long long>(result.size), call.dst.size());
   // As a kernel's code that is larger than its room: the device's fault.
-  *elsewhere = result.size > std::min(call.dst.size(), context_.writer.bound(job->raw_size));
+  *elsewhere = result.size > std::min(call.dst.size(), context_.writer.bound(part.raw_size));
   if (*elsewhere)
     return fail(Code::kDevice, "the device reports a frame of %llu bytes",
                 static_cast<unsigned long long>(result.size));
-  if (job->made != nullptr) std::memcpy(call.dst.data(), job->made, result.size);
-  job->written = result.size;
-  job->place.memory->note(job->raw_size, 0, "");
+  if (part.made != nullptr) std::memcpy(call.dst.data(), part.made, result.size);
+  part.written = result.size;
+  job->place.memory->note(part.raw_size, 0, "");
   Stats& stats = context_.stats;
   stats.raw_bytes += call.src.size();
   stats.wire_bytes += result.size;
-  stats.blocks += job->n_blocks;
+  stats.blocks += part.n_blocks;
   stats.bypassed_size += result.n_raw;
   return {};
 }
 
 // ---- frames that a device expands ----
 
-Status Jobs::begin_decompress(Job* job, bool* on_stream) {
-  const JobCall& call = job->call;
+Status Jobs::plan_decompress(Job* job, JobPart* part, bool* can) {
+  const JobCall& call = part->call;
   const bool adds = call.kind == JobCall::Kind::kAdd;
-  ParsedFrame& parsed = job->frame;
+  ParsedFrame& parsed = part->frame;
   Header& header = parsed.header;
   FrameReader& reader = context_.reader;
   parsed.place = job->place;
@@ -385,26 +475,25 @@ Status Jobs::begin_decompress(Job* job, bool* on_stream) {
   WPR_TRY(reader.parse(call.src, &parsed));
   const std::vector<Block>& blocks = parsed.blocks;
   for (const Block& block : blocks) WPR_TRY(verify_block(header, block));
-  job->raw_size = parsed.raw_size;
-  job->n_blocks = blocks.size();
+  part->raw_size = parsed.raw_size;
+  part->n_blocks = blocks.size();
   const char* const engine = context_.settings.engine();
   const OnDevice on = {stream_kernel(parsed.chain->recipe(), job->place, engine), job->place,
                        job->stream};
-  job->kernel = on.kernel;
+  part->kernel = on.kernel;
   if (on.kernel == nullptr || call.halves || !fits_kernels(call.dst.data(), header) ||
       std::ranges::any_of(blocks, &Block::own))
     return {};
-  job->whole = adds && on.kernel->decode_add == nullptr;
-  DeviceExpanding work(on, parsed, call.dst, adds, job->plan);
-  bool can = false;
-  WPR_TRY(work.lay_out(&can));
-  if (can) launch(job, work, on_stream);
+  part->whole = adds && on.kernel->decode_add == nullptr;
+  job->expands.emplace_back(on, parsed, call.dst, adds, job->plan);
+  WPR_TRY(job->expands.back().check(can));
+  if (!*can) job->expands.pop_back();
   return {};
 }
 
-Status Jobs::conclude_decompress(Job* job, bool* elsewhere) {
-  const ParsedFrame& frame = job->frame;
-  const bool adds = job->call.kind == JobCall::Kind::kAdd;
+Status Jobs::conclude_decompress(Job* job, JobPart& part, bool* elsewhere) {
+  const ParsedFrame& frame = part.frame;
+  const bool adds = part.call.kind == JobCall::Kind::kAdd;
   size_t n_device = 0;
   for (size_t i = 0; i < frame.blocks.size(); ++i) {
     const Block& block = frame.blocks[i];
@@ -413,13 +502,13 @@ Status Jobs::conclude_decompress(Job* job, bool* elsewhere) {
       continue;
     }
     Report report;
-    std::memcpy(&report, job->pinned.get() + job->results + i * sizeof(report), sizeof(report));
-    const Status status = job->kernel->outcome(report, block.raw_size, block.raw_size);
+    std::memcpy(&report, job->pinned.get() + part.results + i * sizeof(report), sizeof(report));
+    const Status status = part.kernel->outcome(report, block.raw_size, block.raw_size);
     *elsewhere = cores_take_over(status);
     if (!status.ok()) return in_block(block.index, status);
     n_device += block.raw_size;
   }
-  job->written = adds ? frame.raw_size / 4 : frame.raw_size;
+  part.written = adds ? frame.raw_size / 4 : frame.raw_size;
   job->place.memory->note(n_device, 0, "");
   context_.stats.expanded_bytes += frame.raw_size;
   return {};

@@ -6,10 +6,13 @@
 // finds no job on its way.
 #pragma once
 
+#include <array>
 #include <memory>
+#include <span>
 #include <utility>
 #include <vector>
 
+#include "pipeline/device_frames.hpp"
 #include "pipeline/frame_reader.hpp"
 #include "pipeline/frame_writer.hpp"
 
@@ -56,11 +59,32 @@ struct JobCall {
   Halves halves;    // of the data that have a residual, or of what is added to
   Header header{};  // of a frame that is made: dtype and shape
   Bytes dst;
+  uint64_t seed = 0;          // of a frame that is made
+  size_t* written = nullptr;  // of one of several: where poll() says it, too
 
   bool expands() const { return kind == Kind::kExpand || kind == Kind::kAdd; }
   // The device changes what it reads. Once it has begun, nobody else can do it.
   bool changes() const { return kind == Kind::kFeedback || kind == Kind::kAdd; }
   const char* changed() const { return kind == Kind::kAdd ? "dst" : "the residual"; }
+};
+
+// A call's part in a job.
+struct JobPart {
+  JobCall call;
+  bool later = false;  // the device does not do it, and the call that waits does
+  bool whole = false;  // kernels change something only if they leave no block to the cores
+  uint64_t n_blocks = 0, raw_size = 0;
+  size_t written = 0;
+  size_t results = 0;               // where they are in pinned memory
+  bool staged = false;              // the frame is made in pinned memory
+  const std::byte* made = nullptr;  // the frame in pinned memory; nullptr: it goes to dst itself
+  const StreamKernel* kernel = nullptr;
+  // A frame that is made ...
+  ChainPointer chain;
+  Header header{};
+  std::array<std::byte, kMaxHeader> head{};
+  // ... or expanded.
+  ParsedFrame frame;
 };
 
 struct Job {
@@ -80,20 +104,19 @@ struct Job {
   bool uses_memory = false;    // `there` and `pinned`, until it is done
   const char* lost = nullptr;  // why the device does not do it, which should have
   Status failed;               // where nobody can do it any more
-  JobCall call;
-  uint64_t seed = 0;       // of the frame, if one is made
-  bool reachable = false;  // the device reaches what it needs
-  bool began = false;      // kernels were put on the stream
-  bool whole = false;      // they change something only if no block is left to the cores
-  uint64_t n_blocks = 0, raw_size = 0;
-  size_t written = 0;
+  bool reachable = false;      // the device reaches what it needs
+  bool began = false;          // kernels were put on the stream
+
+  // The first n_parts, of one direction; the others keep their memory.
+  std::vector<std::unique_ptr<JobPart>> parts;
+  size_t n_parts = 0;
+  std::span<const std::unique_ptr<JobPart>> own() const { return std::span(parts).first(n_parts); }
+  uint64_t raw_size() const;  // of all parts
 
   DeviceBuffer there, pinned;
-  const StreamKernel* kernel = nullptr;
-  size_t results = 0;               // where they are in pinned memory
-  const std::byte* made = nullptr;  // the frame in pinned memory; nullptr: it goes to dst itself
-  ParsedFrame frame;                // that is expanded
-  StreamPlan plan;                  // what kernels do for it
+  std::vector<DeviceEncoding> makes;  // while the work is put on the stream
+  std::vector<DeviceExpanding> expands;
+  StreamPlan plan;  // what kernels do for it
 };
 
 class Jobs {
@@ -103,8 +126,9 @@ class Jobs {
   Jobs(const Jobs&) = delete;
   Jobs& operator=(const Jobs&) = delete;
 
-  // The call's buffers are the job's until it is done. A failed call has touched nothing.
-  Status begin(const JobCall& call, Job** job);
+  // The calls' buffers are the job's until it is done. They are of one direction and on one device,
+  // or the cores'. A failed call has touched nothing.
+  Status begin(std::span<const JobCall> calls, Job** job);
   // Does a call now, on a stream of its own, where the device can do all of it: *done, or a failed
   // status. Else nothing has changed that the cores need. What the caller's stream holds is done.
   Status run(const JobCall& call, bool* done, size_t* written);
@@ -115,30 +139,35 @@ class Jobs {
 
  private:
   Status take(const Place& place, Job** job);
-  // That of a call, with what it is to do.
-  Status take(const JobCall& call, Job** job);
+  // That of calls, with what it is to do.
+  Status take(std::span<const JobCall> calls, Job** job);
   // Puts its work on job->stream, if the device can do it.
   Status put(Job* job, bool* on_stream);
   // Memory for the work of a job.
   Status prepare(Job* job, size_t there, size_t pinned);
   Status prepare(Job* job, DeviceBuffer Job::*buffer, bool pinned, size_t size);
-  // Puts the work on the stream, if the device can do it: *on_stream. A failed status: the call is
-  // refused.
-  Status begin_compress(Job* job, bool* on_stream);
-  Status begin_decompress(Job* job, bool* on_stream);
-  template <class Work>
-  void launch(Job* job, Work& work, bool* on_stream);
+  // What the device does for a part, if it can. A failed status: the call is refused.
+  Status plan_compress(Job* job, JobPart* part, bool* can);
+  Status plan_decompress(Job* job, JobPart* part, bool* can);
+  // Puts the work on the stream.
+  template <class Frame>
+  void launch(Job* job, std::vector<Frame>& frames, bool* on_stream);
   // Marks the stream behind what was put there.
   Status go(Job* job, bool on_stream);
   void* caller_stream() const;
   Status end_run(Job* job, bool on_stream, bool* done);
-  Status conclude(Job* job, bool* elsewhere);
-  Status conclude_compress(Job* job, bool* elsewhere);
-  Status conclude_decompress(Job* job, bool* elsewhere);
-  // Notes that the device did not end what it should have.
+  Status end(Job* job, const Status& status);
+  // What the device has done, and by the cores what it has left to them.
+  Status conclude(Job* job);
+  Status conclude(Job* job, JobPart& part, bool* elsewhere);
+  Status conclude_compress(Job* job, JobPart& part, bool* elsewhere);
+  Status conclude_decompress(Job* job, JobPart& part, bool* elsewhere);
+  // Notes that the stream did not end what it should have.
   void lose(Job* job, const Status& status);
   Status do_now(Job* job);  // by the call that waits
-  Status end(Job* job, Status status);
+  Status do_now(Job* job, JobPart* part);
+  template <class Do>
+  Status each_part(Job* job, Do part_of);
 
   Context& context_;
   std::vector<std::unique_ptr<Job>> all_;

@@ -211,10 +211,8 @@ Status clear_on(int device, void* stream, std::byte* at, size_t size) noexcept {
   return checked(cudaMemsetAsync(at, 0, size, static_cast<cudaStream_t>(stream)), "memory");
 }
 
-Status seal(int device, void* stream, const Sealing& task) noexcept {
-  StreamQueue queue(device, stream);
-  const Stream::Bound bound(queue);
-  return seal_on(queue, task);
+Status seal(int, void*, const Sealing& task, StreamPlan* plan) noexcept {
+  return note_seal<StreamQueue>(task, plan);
 }
 
 Status add(int, void*, const Adding& adding, StreamPlan* plan) noexcept {

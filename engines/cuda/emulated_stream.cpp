@@ -92,17 +92,18 @@ bool find(const EmulatedQueue& queue, T** at, size_t size) {
   return *at != nullptr;
 }
 
-Status seal(int device, void* stream, const Sealing& given) noexcept {
-  EmulatedQueue queue(device, stream);
+Status seal(int device, void* stream, const Sealing& given, StreamPlan* plan) noexcept {
+  const EmulatedQueue queue(device, stream);
   Sealing task = given;
-  if (!find(queue, &task.raw, task.raw_size) ||
-      !find(queue, &task.codes, task.n_blocks * task.slot) ||
-      !find(queue, &task.reports, task.n_blocks * sizeof(Report)) ||
-      !find(queue, &task.header, task.header_size) || !find(queue, &task.dst, task.cap) ||
-      !find(queue, &task.blocks, task.n_blocks * sizeof(SealedBlock)) ||
-      !find(queue, &task.result, sizeof(Sealed)))
+  if (!plan->is_draft() &&
+      (!find(queue, &task.raw, task.raw_size) ||
+       !find(queue, &task.codes, task.n_blocks * task.slot) ||
+       !find(queue, &task.reports, task.n_blocks * sizeof(Report)) ||
+       !find(queue, &task.header, task.header_size) || !find(queue, &task.dst, task.cap) ||
+       !find(queue, &task.blocks, task.n_blocks * sizeof(SealedBlock)) ||
+       !find(queue, &task.result, sizeof(Sealed))))
     return unknown("a frame's parts", given.raw, given.raw_size);
-  return seal_on(queue, task);
+  return note_seal<EmulatedQueue>(task, plan);
 }
 
 Status add(int device, void* stream, const Adding& given, StreamPlan* plan) noexcept {

@@ -5,6 +5,7 @@
 
 #include <algorithm>
 
+#include "engines/cuda/all_blocks.hpp"
 #include "engines/cuda/copy.hpp"
 #include "engines/cuda/xxh3.hpp"
 
@@ -128,16 +129,17 @@ struct Move {
 
 }  // namespace sealing
 
-// Queue launches on a stream.
+// For DeviceStreams::seal, of memory that the stream's device reaches.
 template <class Queue>
-Status seal_on(Queue& queue, const Sealing& task) {
+Status note_seal(const Sealing& task, StreamPlan* plan) noexcept {
   using sealing::Move;
-  if (task.n_blocks > 0) WPR_TRY(queue.launch(sealing::Judge{task, {}}, task.n_blocks));
-  WPR_TRY(queue.launch(sealing::Line{task}, 1));
+  Planner<Queue> planner(plan);
+  if (task.n_blocks > 0) WPR_TRY(planner.launch(sealing::Judge{task, {}}, task.n_blocks));
+  WPR_TRY(planner.launch(sealing::Line{task}, 1));
   const uint64_t each = Move::kWarps * Move::kPart, most = std::min(task.block_size, task.raw_size);
   const uint64_t parts = std::max<uint64_t>(1, (most + each - 1) / each);
-  return queue.launch(Move{task, static_cast<uint32_t>(parts)},
-                      std::max<uint64_t>(1, task.n_blocks * parts));
+  return planner.launch(Move{task, static_cast<uint32_t>(parts)},
+                        std::max<uint64_t>(1, task.n_blocks * parts));
 }
 
 }  // namespace wirepress::cuda

@@ -253,6 +253,26 @@ WPR_API wpr_status wpr_compress_feedback_async(wpr_ctx *ctx, const void *src, wp
                                                wpr_job **job);
 WPR_API wpr_status wpr_decompress_add_async(wpr_ctx *ctx, const void *src, size_t n, void *dst,
                                             wpr_dtype dtype, size_t cap, wpr_job **job);
+/* Several frames as one job, which takes as many launches and copies as one frame does: that is what
+ * many small ones cost a device. `pieces`, and all that they name, are the job's until it is done.
+ * They lie on one device, or with the cores; n_pieces >= 1. Where a call fails its sentence names the
+ * piece; where the job does, every dst is undefined. *written of wpr_poll and wpr_wait is the sum of
+ * the pieces'. */
+typedef struct wpr_piece {
+  const void *src; /* n values, or a frame of n bytes */
+  size_t n;
+  float *residual; /* of frames that are made: as of wpr_compress_feedback_async; NULL: none */
+  void *dst;       /* room for a frame or for what it holds: cap bytes */
+  size_t cap;
+  uint64_t seed;  /* of frames that are made, in place of the option's */
+  size_t written; /* when the job is done: what wpr_wait would say of it alone */
+} wpr_piece;
+/* Values of a type, each piece a frame of one dimension. */
+WPR_API wpr_status wpr_compress_pieces_async(wpr_ctx *ctx, wpr_piece *pieces, size_t n_pieces,
+                                             wpr_dtype dtype, wpr_job **job);
+/* add: 0 as wpr_decompress_async, 1 as wpr_decompress_add_async to float32. */
+WPR_API wpr_status wpr_decompress_pieces_async(wpr_ctx *ctx, wpr_piece *pieces, size_t n_pieces,
+                                               int add, wpr_job **job);
 /* Whether the job is done, without waiting for the device. *done 1: it is no more, the status is
  * its, and *written is what the call that waits would have said. */
 WPR_API wpr_status wpr_poll(wpr_ctx *ctx, wpr_job *job, int *done, size_t *written);

@@ -337,6 +337,17 @@ class Context {
     check(wpr_decompress_add_async(get(), src, n, dst, dtype, cap, &job));
     return job;
   }
+  // Several frames as one job; the pieces stay until it is done.
+  wpr_job* compress_pieces_async(wpr_piece* pieces, size_t n_pieces, wpr_dtype dtype) {
+    wpr_job* job = nullptr;
+    check(wpr_compress_pieces_async(get(), pieces, n_pieces, dtype, &job));
+    return job;
+  }
+  wpr_job* decompress_pieces_async(wpr_piece* pieces, size_t n_pieces, bool add) {
+    wpr_job* job = nullptr;
+    check(wpr_decompress_pieces_async(get(), pieces, n_pieces, add, &job));
+    return job;
+  }
   // Whether it is done, and no more; *written then.
   bool poll(wpr_job* job, size_t* written) {
     int done = 0;

@@ -5,6 +5,7 @@ device are coded there, and only their frames are copied."""
 from __future__ import annotations
 
 import atexit
+import threading
 import weakref
 from collections.abc import Callable, Iterable
 from typing import Any, Protocol
@@ -115,6 +116,7 @@ class Coder(LibraryCoder):
         super().__init__(recipe, threads)
         self._encoder = self._new_encoder(recipe, checksum)
         self._encoder.compress(as_array(torch.zeros(1)))  # what parsing cannot see is said now
+        self._batches = threading.local()
         self.lossless: bool = self._encoder.lossless("float32")
         self.sparse = is_sparse(recipe)
 
@@ -153,22 +155,32 @@ class Coder(LibraryCoder):
         seed: int = 0,
     ) -> int | Begun:
         """`encode`; on a device what says the size, behind the work of the current stream. Until
-        then all tensors are its own."""
-        self._encoder.set("seed", seed)
+        then all tensors are its own. What a thread begins before it waits is done together."""
         target = as_array(out)
         source, name = as_gradient(as_floats(values) if residual is None else values)
         if not on_device(values):
+            self._encoder.set("seed", seed)
             if residual is None:
                 return self._encoder.compress_into(source, target)
             return self._encoder.compress_feedback_into(
                 source, as_memory(residual), target, dtype=name
             )
-        stream = stream_of(values)
-        if residual is None:
-            return self._encoder.compress_async(source, target, stream=stream)
-        return self._encoder.compress_feedback_async(
-            source, as_memory(residual), target, dtype=name, stream=stream
-        )
+        row = source, None if residual is None else as_memory(residual), target, seed
+        encoder = self._encoder
+        return self._batch(
+            ("encode", name),
+            stream_of(values),
+            lambda rows, stream: encoder.compress_pieces_async(rows, dtype=name, stream=stream),
+        ).add(row)
+
+    def _batch(self, kind: Any, stream: int | None, begin: Callable[..., wirepress.Job]) -> _Batch:
+        """Of this thread, with what has been put in it and has not begun."""
+        kept = self._batches.__dict__.get("kept")
+        if kept is None or kept.job is not None or kept.kind != kind or kept.stream != stream:
+            if kept is not None:
+                kept.begin()
+            kept = self._batches.kept = _Batch(kind, stream, begin)
+        return kept
 
     def decode(self, frame: torch.Tensor, out: torch.Tensor) -> None:
         """Expands a frame of as many float32 values as `out` has, which has float32."""
@@ -178,7 +190,7 @@ class Coder(LibraryCoder):
         """`decode`; None where it is done. Else both tensors are the work's own until then."""
         source, room = self._sized(frame, out), as_memory(out)
         if on_device(out):
-            return self._decoder.decompress_async(source, room, stream=stream_of(out))
+            return self._expanding(False, out).add((source, room))
         self._decoder.decompress(source, room)
         return None
 
@@ -190,15 +202,51 @@ class Coder(LibraryCoder):
         """`decode_add`, as `begin_decode`."""
         source, room = self._sized(frame, out), as_memory(out)
         if on_device(out):
-            return self._decoder.decompress_add_async(source, room, stream=stream_of(out))
+            return self._expanding(True, out).add((source, room))
         self._decoder.decompress_add(source, room)
         return None
+
+    def _expanding(self, add: bool, out: torch.Tensor) -> _Batch:
+        decoder = self._decoder
+        return self._batch(
+            ("add" if add else "expand", ""),
+            stream_of(out),
+            lambda rows, stream: decoder.decompress_pieces_async(rows, add=add, stream=stream),
+        )
 
     def _sized(self, frame: torch.Tensor, out: torch.Tensor) -> Any:
         """The frame's memory, if it holds as much as there is room for."""
         memory = as_array(frame)
         check_size("frame", self._decoder.inspect(memory).raw_size, out.nbytes)
         return memory
+
+
+class _Batch:
+    """Pieces that a device codes or expands as one job: it begins when somebody waits for one."""
+
+    def __init__(self, kind: Any, stream: int | None, begin: Callable[..., wirepress.Job]) -> None:
+        self.kind, self.stream, self._begin = kind, stream, begin
+        self._rows: list[Any] = []
+        self.job: wirepress.Job | None = None
+
+    def add(self, row: Any) -> _InBatch:
+        self._rows.append(row)
+        return _InBatch(self, len(self._rows) - 1)
+
+    def begin(self) -> wirepress.Job:
+        if self.job is None:
+            self.job = self._begin(self._rows, self.stream)
+            self._rows = []  # which are the job's
+        return self.job
+
+
+class _InBatch:
+    def __init__(self, batch: _Batch, number: int) -> None:
+        self._batch, self._number = batch, number
+
+    def result(self) -> int:
+        sizes: list[int] = self._batch.begin().result()
+        return sizes[self._number]
 
 
 class _Copying:

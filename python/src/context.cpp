@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "context.hpp"
 
+#include <nanobind/stl/tuple.h>
 #include <pthread.h>
 #include <sys/syscall.h>
 #include <unistd.h>
@@ -10,6 +11,7 @@
 #include <memory>
 #include <optional>
 #include <thread>
+#include <tuple>
 #include <utility>
 
 #include "buffer.hpp"
@@ -515,6 +517,32 @@ Job::Job(nb::object context, nb::object data, nb::object residual, nb::object ou
   job_ = this->context().run([&](auto& own) { return begin(own, *input_, rest_.get(), to, room); });
 }
 
+template <class Begin>
+Job::Job(nb::object context, const nb::list& rows, size_t size, Begin begin)
+    : owner_(std::move(context)) {
+  for (const nb::handle row : rows) {
+    const auto [data, residual, out, seed] =
+        nb::cast<std::tuple<nb::object, nb::object, nb::object, uint64_t>>(row);
+    Held& held = held_.emplace_back();
+    held.data = data;
+    held.residual = residual;
+    held.out = out;
+    held.input = std::make_unique<Input>(data);
+    if (!residual.is_none()) held.rest = std::make_unique<Output>(residual);
+    held.output = std::make_unique<Output>(out);
+    if (held.input->size() % size != 0)
+      throw nb::value_error("the data do not hold what dtype says");
+    const size_t n = held.input->size() / size;
+    if (held.rest && held.rest->size() != n * sizeof(float))
+      throw nb::value_error(
+          "data and residual must hold equally many values, the residual float32");
+    auto* const rest = held.rest ? static_cast<float*>(held.rest->data()) : nullptr;
+    pieces_.push_back(
+        {held.input->data(), n, rest, held.output->data(), held.output->size(), seed, 0});
+  }
+  job_ = this->context().run([&](auto& own) { return begin(own, &pieces_); });
+}
+
 // A device may still read and write what the job has.
 Job::~Job() {
   if (job_.load(std::memory_order_acquire) == nullptr) return;
@@ -528,6 +556,8 @@ void Job::leave() {
   (void)rest_.release();
   (void)output_.release();
   (void)bytes_.release();
+  (void)new std::vector<Held>(std::move(held_));
+  (void)new std::vector<wpr_piece>(std::move(pieces_));
   for (nb::object* object : {&owner_, &data_, &residual_, &out_}) (void)object->release();
 }
 
@@ -569,6 +599,7 @@ void Job::let_go() {
   input_.reset();
   rest_.reset();
   output_.reset();
+  held_.clear();
   data_ = residual_ = nb::none();
 }
 
@@ -585,6 +616,11 @@ nb::object Job::result() {
   if (job_.load(std::memory_order_acquire) != nullptr) wait(true);
   let_go();
   if (error_) std::rethrow_exception(error_);
+  if (!result_.is_valid() && !pieces_.empty()) {
+    nb::list sizes;
+    for (const wpr_piece& piece : pieces_) sizes.append(piece.written);
+    result_ = std::move(sizes);
+  }
   if (!result_.is_valid()) {
     result_ = bytes_ ? nb::object(bytes_->take(written_)) : nb::object(nb::int_(written_));
     bytes_.reset();
@@ -663,6 +699,34 @@ Job* Context::decompress_add_async(nb::object self, nb::object frame, nb::object
                                                        static_cast<wpr_dtype>(dtype),
                                                        size == 0 ? 0 : room / size);
                  });
+}
+
+template <class Begin>
+Job* Context::pieces_async(nb::object self, const nb::list& rows, size_t size, intptr_t stream,
+                           Begin begin) {
+  if (size == 0) throw nb::value_error("no such dtype");
+  return new Job(std::move(self), rows, size,
+                 [&](auto& context, std::vector<wpr_piece>* pieces) -> wpr_job* {
+                   const OnStream there(context, stream, stream_);
+                   return begin(context, pieces->data(), pieces->size());
+                 });
+}
+
+Job* Context::compress_pieces_async(nb::object self, const nb::list& rows, int dtype,
+                                    intptr_t stream) {
+  const auto type = static_cast<wpr_dtype>(dtype);
+  return pieces_async(std::move(self), rows, dtype_size(type), stream,
+                      [&](auto& context, wpr_piece* pieces, size_t n) {
+                        return context.compress_pieces_async(pieces, n, type);
+                      });
+}
+
+Job* Context::decompress_pieces_async(nb::object self, const nb::list& rows, bool add,
+                                      intptr_t stream) {
+  return pieces_async(std::move(self), rows, 1, stream,
+                      [&](auto& context, wpr_piece* pieces, size_t n) {
+                        return context.decompress_pieces_async(pieces, n, add);
+                      });
 }
 
 wpr_stats Context::stats() {

@@ -99,8 +99,19 @@ class Context {
   // Without the interpreter's lock, and while no call uses the context.
   void between_calls(const std::function<void()>& work);
 
+  // Several frames as one job. Each row is (data, residual or None, out, seed): data of this type,
+  // and as many values of float32; or (frame, None, out, 0), to be expanded to `out` or added to
+  // the float32 there.
+  Job* compress_pieces_async(nanobind::object self, const nanobind::list& rows, int dtype,
+                             intptr_t stream);
+  Job* decompress_pieces_async(nanobind::object self, const nanobind::list& rows, bool add,
+                               intptr_t stream);
+
  private:
   friend class Job;
+  template <class Begin>
+  Job* pieces_async(nanobind::object self, const nanobind::list& rows, size_t size, intptr_t stream,
+                    Begin begin);
   // begin(context, input, rest, to, room) begins a job that makes a frame of `data`, whose raw size
   // is known; `residual` may be None.
   template <class Begin>
@@ -150,13 +161,16 @@ class Job {
   template <class Begin>
   Job(nanobind::object context, nanobind::object data, nanobind::object residual,
       nanobind::object out, size_t cap, Begin begin);
+  // Of several pieces, which begin(context, pieces) begins with.
+  template <class Begin>
+  Job(nanobind::object context, const nanobind::list& rows, size_t size, Begin begin);
   ~Job();
   Job(const Job&) = delete;
   Job& operator=(const Job&) = delete;
 
   bool begun() const { return job_ != nullptr; }  // of a new one
   bool done();
-  // Waits. The bytes, or how many were written to `out`; throws the job's error.
+  // Waits. The bytes, or how many were written to `out`, or to each piece's; throws the job's error.
   nanobind::object result();
 
  private:
@@ -171,6 +185,13 @@ class Job {
   std::unique_ptr<Input> input_;
   std::unique_ptr<Output> rest_, output_;
   std::unique_ptr<NewBytes> bytes_;
+  struct Held {
+    nanobind::object data, residual, out;
+    std::unique_ptr<Input> input;
+    std::unique_ptr<Output> rest, output;
+  };
+  std::vector<Held> held_;
+  std::vector<wpr_piece> pieces_;
   // Written alone with the context. The job last: who reads that it is no more, with the lock of
   // the interpreter and without that of the context, sees the others.
   size_t written_ = 0;

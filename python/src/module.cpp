@@ -224,6 +224,18 @@ NB_MODULE(_core, m) {
           },
           nb::arg("frame"), nb::arg("out"), nb::arg("dtype"), nb::arg("stream"),
           nb::rv_policy::take_ownership)
+      .def(
+          "compress_pieces_async",
+          [](nb::object self, const nb::list& rows, int dtype, intptr_t stream) {
+            return nb::inst_ptr<Context>(self)->compress_pieces_async(self, rows, dtype, stream);
+          },
+          nb::arg("rows"), nb::arg("dtype"), nb::arg("stream"), nb::rv_policy::take_ownership)
+      .def(
+          "decompress_pieces_async",
+          [](nb::object self, const nb::list& rows, bool add, intptr_t stream) {
+            return nb::inst_ptr<Context>(self)->decompress_pieces_async(self, rows, add, stream);
+          },
+          nb::arg("rows"), nb::arg("add"), nb::arg("stream"), nb::rv_policy::take_ownership)
       .def("stats", stats_row)
       .def("reset_stats", &Context::reset_stats);
 

@@ -8,6 +8,7 @@ import dataclasses
 import math
 import operator
 import sys
+from collections.abc import Sequence
 from typing import Any
 
 from wirepress import _core, arrays, environment
@@ -591,6 +592,80 @@ class Compressor:
             self._check_rows(frame, out)
         frame = arrays.memory_of(frame, stream)
         return Job(self._context.decompress_add_async(frame, room, code, stream))
+
+    def compress_pieces_async(
+        self,
+        pieces: Sequence[tuple[Any, Any, Any, int]],
+        *,
+        dtype: str | None = None,
+        stream: int | None = None,
+    ) -> Job:
+        """Several frames as one job, which takes a device as many launches and copies as one frame
+        does. `Job.result` is a list of their sizes.
+
+        Args:
+            pieces: of each the values (an array of one dimension; all of one type), a residual as
+                of `compress_feedback_async` or None, the buffer that its frame is written to, and
+                the seed of codecs that round at random.
+            stream: as of `compress_async`, of the first values.
+
+        >>> import numpy as np
+        >>> compressor = Compressor("onebit")
+        >>> values = [np.full(n, 1, np.float32) for n in (5000, 300)]
+        >>> rooms = [bytearray(compressor.bound(each.nbytes)) for each in values]
+        >>> job = compressor.compress_pieces_async(
+        ...     [(each, None, room, 0) for each, room in zip(values, rooms)])
+        >>> [compressor.decompress(room[:size]).sum().item()
+        ...  for room, size in zip(rooms, job.result())]
+        [5000.0, 300.0]
+        """
+        rows, codes = [], set()
+        stream = self._stream_for(pieces[0][0] if pieces else None, stream)
+        for values, residual, out, seed in pieces:
+            room = arrays.room_of(out, None, stream)
+            if residual is None:
+                view = arrays.describe(values, dtype, stream)
+                if len(view.shape) != 1:
+                    raise ParameterError(f"a piece has one dimension, not {len(view.shape)}")
+                memory, code, rest = view.buffer, view.dtype, None
+            else:
+                memory, code, rest = _gradient(values, dtype, residual, stream)
+            rows.append((memory, rest, room, seed))
+            codes.add(code)
+        if len(codes) != 1:
+            raise ParameterError("a job has one piece at least, and pieces of one type")
+        return Job(self._context.compress_pieces_async(rows, codes.pop(), stream))
+
+    def decompress_pieces_async(
+        self, pieces: Sequence[tuple[Any, Any]], *, add: bool = False, stream: int | None = None
+    ) -> Job:
+        """Expands several frames as one job, or adds what they hold to float32.
+
+        Args:
+            pieces: of each the frame, and the array that its values go to, or are added to.
+            stream: as of `compress_async`, of the first array.
+
+        `Job.result` is a list: of the bytes that each frame has made, or of the values added.
+
+        >>> import numpy as np
+        >>> compressor = Compressor()
+        >>> frames = [compressor.compress(np.full(n, 2, np.float32)) for n in (10, 20)]
+        >>> sums = [np.ones(10, np.float32), np.ones(20, np.float32)]
+        >>> compressor.decompress_pieces_async(list(zip(frames, sums)), add=True).result()
+        [10, 20]
+        >>> sums[1][0].item()
+        3.0
+        """
+        rows = []
+        stream = self._stream_for(pieces[0][1] if pieces else None, stream)
+        for frame, out in pieces:
+            if add and arrays.DTYPES[_sum(out, None, stream)[1]] != "float32":
+                raise ParameterError("pieces are added to float32")
+            room = arrays.room_of(out, None, stream)
+            rows.append((arrays.memory_of(frame, stream), None, room, 0))
+        if not rows:
+            raise ParameterError("a job has one piece at least")
+        return Job(self._context.decompress_pieces_async(rows, add, stream))
 
     def add(self, a: Any, b: Any) -> bytes:
         """The frame of the sum of two float32 frames, without expanding them.
