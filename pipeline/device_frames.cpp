@@ -182,21 +182,20 @@ Status DeviceEncoding::note_block(uint64_t i, std::byte* there) {
 }
 
 Status DeviceEncoding::note_frame(std::byte* there, std::byte* pinned) {
-  const Sealing sealing = {
-      .raw = values_ != 0 ? there + values_ : data_.raw.data(),
-      .raw_size = data_.raw.size(),
-      .block_size = header_.block_size(),
-      .n_blocks = n_,
-      .codes = there + codes_,
-      .slot = slot_,
-      .reports = reports(there),
-      .header = there + header_at_,
-      .header_size = header_.size,
-      .checksum = header_.checksum,
-      .dst = data_.staged ? pinned + frame_ : data_.dst.data(),
-      .cap = std::min(data_.dst.size(), data_.bound),
-      .blocks = reinterpret_cast<SealedBlock*>(there + sealed_),
-      .result = reinterpret_cast<Sealed*>(there + results_)};
+  const Sealing sealing = {.raw = values_ != 0 ? there + values_ : data_.raw.data(),
+                           .raw_size = data_.raw.size(),
+                           .block_size = header_.block_size(),
+                           .n_blocks = n_,
+                           .codes = there + codes_,
+                           .slot = slot_,
+                           .reports = reports(there),
+                           .header = there + header_at_,
+                           .header_size = header_.size,
+                           .checksum = header_.checksum,
+                           .dst = data_.staged ? pinned + frame_ : data_.dst.data(),
+                           .cap = std::min(data_.dst.size(), data_.bound),
+                           .blocks = reinterpret_cast<SealedBlock*>(there + sealed_),
+                           .result = reinterpret_cast<Sealed*>(there + results_)};
   return on_.streams().seal(on_.place.device, on_.stream, sealing, &plan_);
 }
 

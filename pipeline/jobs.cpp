@@ -116,8 +116,7 @@ Status Jobs::take(std::span<const JobCall> calls, Job** job) {
     if (i == 0) place = own;
     if (own != place)
       return fail(Code::kParameter, "piece %zu lies on another device than piece 0", i);
-    all_reachable &=
-        work.on_device() && (!other.on_device() || (other == work && !call.expands()));
+    all_reachable &= work.on_device() && (!other.on_device() || (other == work && !call.expands()));
   }
   WPR_TRY(take(place, job));
   Job& own = **job;
@@ -185,8 +184,9 @@ Status Jobs::begin(std::span<const JobCall> calls, Job** job) {
   for (const JobCall& call : calls) {
     if (call.kind != JobCall::Kind::kFeedback) continue;
     WPR_TRY(named(calls, call, Context::check_beside(call.src, call.residual)));
-    WPR_TRY(named(calls, call, context_.writer.check_feedback(
-                                   call.header, call.residual.size(), call.dst.size())));
+    WPR_TRY(
+        named(calls, call,
+              context_.writer.check_feedback(call.header, call.residual.size(), call.dst.size())));
   }
   Job* own;
   WPR_TRY(take(calls, &own));
@@ -209,9 +209,9 @@ Status Jobs::put(Job* job, bool* on_stream) {
   for (size_t i = 0; i < job->n_parts; ++i) {
     JobPart* const part = job->parts[i].get();
     bool can = false;
-    WPR_TRY(named(i, job->n_parts,
-                  part->call.expands() ? plan_decompress(job, part, &can)
-                                       : plan_compress(job, part, &can)));
+    WPR_TRY(named(
+        i, job->n_parts,
+        part->call.expands() ? plan_decompress(job, part, &can) : plan_compress(job, part, &can)));
     part->later = !can;
   }
   if (!job->makes.empty()) launch(job, job->makes, on_stream);

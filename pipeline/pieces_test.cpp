@@ -51,8 +51,9 @@ struct Own {
   }
   wpr_piece to_make(Data* here, wpr_ctx* ctx) {
     here->assign(wpr_bound(ctx, 4 * n), 0x55);
-    return {raw_there.get(), n, with_rest ? rest_there.floats() : nullptr, here->data(),
-            here->size(), seed_of, 0};
+    return {
+        raw_there.get(), n, with_rest ? rest_there.floats() : nullptr, here->data(), here->size(),
+        seed_of,         0};
   }
   wpr_piece to_expand(const There& to) const {
     return {frame.data(), frame.size(), nullptr, to.get(), to.size(), 0, 0};
@@ -141,10 +142,15 @@ Puts exchange(Context* ctx, const std::vector<std::unique_ptr<Own>>& own, uint64
   return puts;
 }
 
-constexpr const char* kOnDevice[] = {"onebit", "signsgd", "terngrad",   "tbq",      "qsgd",
-                                     "topk",   "dgc",     "graddrop",   "int8",     "int4",
-                                     "fp8",    "bf16",    "fp16",       "bx:m=5",   "fre:m=5",
-                                     "fre:m=5,ways=0",    "zfp:rate=8", "zfp:accuracy=1e-5"};
+constexpr const char* kOnDevice[] = {"onebit",     "signsgd",
+                                     "terngrad",   "tbq",
+                                     "qsgd",       "topk",
+                                     "dgc",        "graddrop",
+                                     "int8",       "int4",
+                                     "fp8",        "bf16",
+                                     "fp16",       "bx:m=5",
+                                     "fre:m=5",    "fre:m=5,ways=0",
+                                     "zfp:rate=8", "zfp:accuracy=1e-5"};
 
 TEST(Pieces, HaveTheBitsOfCallsOfTheirOwn) {
   uint64_t schedule = 0;
@@ -231,8 +237,8 @@ TEST(Pieces, AnErrorNamesItsPiece) {
     }
     frames[2].src = damaged.data();
     Data alone(4 * own[2]->n);
-    const wpr_status expected = wpr_decompress(ctx, damaged.data(), damaged.size(), alone.data(),
-                                               alone.size(), &written);
+    const wpr_status expected =
+        wpr_decompress(ctx, damaged.data(), damaged.size(), alone.data(), alone.size(), &written);
     wpr_status status = wpr_decompress_pieces_async(ctx, frames.data(), 3, 0, &job);
     if (status == WPR_OK) status = wpr_wait(ctx, job, &written);
     ASSERT_EQ(status, expected) << ctx.error();

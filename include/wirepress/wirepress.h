@@ -253,11 +253,11 @@ WPR_API wpr_status wpr_compress_feedback_async(wpr_ctx *ctx, const void *src, wp
                                                wpr_job **job);
 WPR_API wpr_status wpr_decompress_add_async(wpr_ctx *ctx, const void *src, size_t n, void *dst,
                                             wpr_dtype dtype, size_t cap, wpr_job **job);
-/* Several frames as one job, which takes as many launches and copies as one frame does: that is what
- * many small ones cost a device. `pieces`, and all that they name, are the job's until it is done.
- * They lie on one device, or with the cores; n_pieces >= 1. Where a call fails its sentence names the
- * piece; where the job does, every dst is undefined. *written of wpr_poll and wpr_wait is the sum of
- * the pieces'. */
+/* Several frames as one job, which takes as many launches and copies as one frame does: that is
+ * what many small ones cost a device. `pieces`, and all that they name, are the job's until it is
+ * done. They lie on one device, or with the cores; n_pieces >= 1. Where a call fails its sentence
+ * names the piece; where the job does, every dst is undefined. *written of wpr_poll and wpr_wait is
+ * the sum of the pieces'. */
 typedef struct wpr_piece {
   const void *src; /* n values, or a frame of n bytes */
   size_t n;

@@ -260,8 +260,8 @@ def together() -> dict[str, list[int]]:
 def test_pieces_of_a_bucket_are_one_job(on_ranks: Callable[..., Any]) -> None:
     for found in on_ranks(together, 2):
         made, expanded = found["compress_pieces_async"], found["decompress_pieces_async"]
-        assert sum(made) == 5 and len(made) < 5  # weights, and biases of more than 100 values
-        assert sum(expanded) == 10 and len(expanded) == 2 * len(made)  # of two ranks
+        assert len(made) == 1 and sum(made) >= 5  # the bucket of the first step has all
+        assert expanded == 2 * made  # of two ranks
 
 
 def sharded_steps(options: dict[str, Any]) -> tuple[list[torch.Tensor], dict[str, Any]]:

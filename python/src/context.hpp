@@ -170,7 +170,8 @@ class Job {
 
   bool begun() const { return job_ != nullptr; }  // of a new one
   bool done();
-  // Waits. The bytes, or how many were written to `out`, or to each piece's; throws the job's error.
+  // Waits. The bytes, or how many were written to `out`, or to each piece's; throws the job's
+  // error.
   nanobind::object result();
 
  private:
