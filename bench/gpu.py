@@ -92,7 +92,7 @@ def table(measured: dict[str, Any]) -> str:
         f"{row['recipe']:<22} {row['dtype']:<9} {row['ratio']:>7.2f} "
         f"{cells(row, BLOCK, size, copy)}"
         for row in rows
-        if row["kind"] != "frame"
+        if row["kind"] not in ("frame", "pieces")
     ]
     lines.append(f"{'frames by jobs':<22} {'MiB':<9} {'ratio':>7} "
                  + " ".join(f"{c:>17}" for c in FRAME))  # fmt: skip
@@ -108,6 +108,13 @@ def table(measured: dict[str, Any]) -> str:
         f"onebit, a frame of {row['size']} bytes: {1e6 * row['compress_s']:.1f} us (aim "
         f"{1e6 * BUCKET_AIM:.0f} for 25 MiB)"
         for row in bucket
+    ]
+    lines += [
+        f"{row['recipe']}, {row['pieces']} pieces of {row['size']} bytes together, with error "
+        f"feedback, in us: {1e6 * row['one_job_s']:.1f} as one job, {1e6 * row['jobs_s']:.1f} as "
+        f"jobs, {1e6 * row['calls_s']:.1f} by calls"
+        for row in rows
+        if row["kind"] == "pieces"
     ]
     return "\n".join(lines)
 

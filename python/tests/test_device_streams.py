@@ -107,6 +107,82 @@ def test_a_job_is_on_its_way_and_keeps_its_array(recipe: str) -> None:
 
 
 @on_streams
+@pytest.mark.parametrize("recipe", ["terngrad", "bx:m=5", "int8+zstd:1"])
+@pytest.mark.parametrize("there", [True, False])
+def test_pieces_are_what_calls_of_their_own_make(recipe: str, there: bool) -> None:
+    compressor = wirepress.Compressor(recipe, threads=1)
+    values = [gradient()[:n] for n in (5000, 1, 4096, 777)]
+    place = DeviceArray if there else np.copy
+    expected, left = [], []
+    for seed, each in enumerate(values):
+        compressor.set("seed", seed)
+        rest = np.full_like(each, 1e-3)
+        kept = seed % 2 == 0
+        expected.append(
+            compressor.compress_feedback(each, rest) if kept else compressor.compress(each)
+        )
+        left.append(rest if kept else None)
+    compressor.set("seed", 99)
+    stream = Stream(compressor)
+    rests = [
+        place(np.full_like(v, 1e-3)) if k is not None else None
+        for v, k in zip(values, left, strict=True)
+    ]
+    rooms = [bytearray(compressor.bound(each.nbytes)) for each in values]
+    pieces = [
+        (place(v), rest, room, seed)
+        for seed, (v, rest, room) in enumerate(zip(values, rests, rooms, strict=True))
+    ]
+    job = compressor.compress_pieces_async(pieces, stream=stream.address)
+    stream.drain()
+    sizes = job.result()
+    assert [bytes(room[:n]) for room, n in zip(rooms, sizes, strict=True)] == expected
+    for rest, kept in zip(rests, left, strict=True):
+        if kept is not None:
+            assert np.array_equal(rest.numpy() if there else rest, kept)
+    assert compressor.option("seed")[0] == "99"
+    for add in (False, True):
+        outs = [place(np.ones_like(each)) for each in values]
+        rows = list(zip(expected, outs, strict=True))
+        job = compressor.decompress_pieces_async(rows, add=add, stream=stream.address)
+        stream.drain()
+        assert job.result() == [each.size if add else each.nbytes for each in values]
+        for frame, out in rows:
+            found = out.numpy() if there else out
+            sent = wirepress.decompress(frame, np.empty_like(found))
+            assert np.array_equal(found, sent + 1 if add else sent)
+
+
+def test_what_no_pieces_are_is_said() -> None:
+    compressor, values = wirepress.Compressor("onebit"), gradient()
+    room = bytearray(compressor.bound(values.nbytes))
+    half = values.astype(np.float64)
+    for pieces, words in (
+        ([], "one piece at least"),
+        ([(values, None, room, 0), (half, None, room, 0)], "of one type"),
+        ([(values.reshape(-1, 2), None, room, 0)], "one dimension, not 2"),
+        ([(values, values[:5].copy(), room, 0)], "residual is"),
+        ([(values, None, room, -1)], "seed"),
+        ([(values, None, room, 1 << 64)], "seed"),
+        ([(values, None, bytes(9), 0)], "read-only|writ"),
+        ([(values, None, bytearray(9), 0)], "needs|room|bytes"),
+    ):
+        with pytest.raises(
+            (ParameterError, TypeError, ValueError, wirepress.WirepressError), match=words
+        ):
+            compressor.compress_pieces_async(pieces).result()
+    frame = compressor.compress(values)
+    for rows, add, words in (
+        ([], False, "one piece at least"),
+        ([(frame, np.empty(values.size))], True, "added to float32"),
+        ([(frame, np.empty(3, np.float32))], False, "bytes|room"),
+        ([(frame, np.empty_like(values)), (frame[:40], np.empty_like(values))], False, "piece 1"),
+    ):
+        with pytest.raises((ParameterError, wirepress.WirepressError), match=words):
+            compressor.decompress_pieces_async(rows, add=add).result()
+
+
+@on_streams
 def test_a_room_is_written_when_its_stream_comes_to_it() -> None:
     compressor, values = one_bit(), gradient()
     frame, stream = compressor.compress(values), Stream(compressor)

@@ -630,7 +630,7 @@ class Compressor:
                 memory, code, rest = view.buffer, view.dtype, None
             else:
                 memory, code, rest = _gradient(values, dtype, residual, stream)
-            rows.append((memory, rest, room, seed))
+            rows.append((memory, rest, room, arrays.whole("seed", seed)))
             codes.add(code)
         if len(codes) != 1:
             raise ParameterError("a job has one piece at least, and pieces of one type")

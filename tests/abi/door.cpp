@@ -83,6 +83,12 @@ void devices(wirepress::Context& context, const std::vector<float>& values) {
   job =
       context.decompress_add_async(coded.data(), coded.size(), memory, WPR_FLOAT32, values.size());
   require(context.wait(job) == values.size(), "job that adds");
+  wpr_piece piece = {memory, values.size(), nullptr, coded.data(), coded.capacity(), 0, 0};
+  job = context.compress_pieces_async(&piece, 1, WPR_FLOAT32);
+  require(context.wait(job) == piece.written && piece.written > 0, "job of pieces");
+  piece = {coded.data(), piece.written, nullptr, memory, size, 0, 0};
+  job = context.decompress_pieces_async(&piece, 1, false);
+  require(context.wait(job) == size, "job of pieces back");
   context.device_free(rest);
   context.device_free(memory);
   require_error(WPR_PARAMETER, "memory of its own", [&] { context.device_alloc("cpu", 0, size); });

@@ -205,6 +205,8 @@ int run_gpu(size_t size, int rounds) {
     frames.row("planes", WPR_BFLOAT16, bytes);
     if (bytes == size) break;
   }
+  for (const char* recipe : {"onebit", "int8", "terngrad"})
+    frames.pieces_row(recipe, std::min(size, kBucket));
   return 0;
 }
 

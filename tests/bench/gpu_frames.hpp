@@ -131,8 +131,55 @@ class Frames {
     std::fflush(stdout);
   }
 
+  // A bucket of `size` bytes in kPieces with residuals, as a step of training has it: as one job,
+  // as jobs on their way together, and by calls that wait.
+  void pieces_row(const char* recipe, size_t size) {
+    done(wpr_set(ctx_, "recipe", recipe));
+    const size_t n = size / kPieces / 4096 * 1024, room = wpr_bound(ctx_, 4 * n);
+    if (n == 0) return;
+    const std::vector<std::byte> raw = gradients(4 * n * kPieces), zeros(raw.size());
+    const Memory from(ctx_, raw.size()), residual(ctx_, raw.size());
+    done(wpr_copy(ctx_, from.at, raw.data(), raw.size()));
+    done(wpr_copy(ctx_, residual.at, zeros.data(), zeros.size()));
+    std::vector<std::vector<std::byte>> frames(kPieces, std::vector<std::byte>(room));
+    std::vector<wpr_piece> pieces;
+    for (size_t i = 0; i < kPieces; ++i)
+      pieces.push_back({static_cast<float*>(from.at) + i * n, n,
+                        static_cast<float*>(residual.at) + i * n, frames[i].data(), room, 0, 0});
+    size_t written = 0;
+    const double one = wall(
+        [&](wpr_job** job) {
+          done(wpr_compress_pieces_async(ctx_, pieces.data(), kPieces, WPR_FLOAT32, job));
+        },
+        &written);
+    const auto begin = [&](const wpr_piece& piece, wpr_job** job) {
+      done(wpr_compress_feedback_async(ctx_, piece.src, WPR_FLOAT32, piece.residual, n, piece.dst,
+                                       room, job));
+    };
+    const double jobs = least(rounds_, [&] {
+      std::vector<wpr_job*> begun(kPieces);
+      const double start = seconds();
+      for (size_t i = 0; i < kPieces; ++i) begin(pieces[i], &begun[i]);
+      for (wpr_job* job : begun) done(wpr_wait(ctx_, job, &written));
+      return seconds() - start;
+    });
+    const double calls = least(rounds_, [&] {
+      const double start = seconds();
+      for (const wpr_piece& piece : pieces)
+        done(wpr_compress_feedback(ctx_, static_cast<const float*>(piece.src), piece.residual, n,
+                                   piece.dst, room, &written));
+      return seconds() - start;
+    });
+    std::printf(
+        "{\"kind\": \"pieces\", \"recipe\": \"%s\", \"pieces\": %zu, \"size\": %zu, "
+        "\"one_job_s\": %.9g, \"jobs_s\": %.9g, \"calls_s\": %.9g}\n",
+        recipe, kPieces, 4 * n * kPieces, one, jobs, calls);
+    std::fflush(stdout);
+  }
+
  private:
   static constexpr int kQueued = 4;
+  static constexpr size_t kPieces = 64;
 
   struct Memory {
     wpr_ctx* ctx;
