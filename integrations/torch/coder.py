@@ -123,6 +123,7 @@ class Coder(LibraryCoder):
     def close(self) -> None:
         super().close()
         self._encoder = None
+        self._batches = threading.local()  # whose jobs hold the library's objects, too
 
     @property
     def wants_feedback(self) -> bool:

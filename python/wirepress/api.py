@@ -389,8 +389,9 @@ class Compressor:
         meanwhile, but for `seed`: a job has that of its call. The device does all of a job where
         the recipe is one codec with a kernel there, and option `probe` is off or the codec loses
         something. Other jobs are done by `result`, or by the `done` that finds the stream ready;
-        those of arrays of the CPU by this call. >>> import numpy as np
+        those of arrays of the CPU by this call.
 
+        >>> import numpy as np
         >>> compressor = Compressor("onebit", threads=1)
         >>> gradients = [np.full(4096, step, np.float32) for step in range(3)]
         >>> jobs = [compressor.compress_async(gradient) for gradient in gradients]
