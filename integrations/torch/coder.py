@@ -100,7 +100,37 @@ def check_size(what: str, got: int | None, expected: int) -> None:
         raise CorruptError(f"the {what} holds {got} bytes, not {expected}")
 
 
-class Coder(LibraryCoder):
+class _Waiting:
+    """What coders begin, with the wait for it."""
+
+    begin_encode: Callable[..., int | Begun]
+    begin_decode: Callable[[torch.Tensor, torch.Tensor], Begun | None]
+    begin_decode_add: Callable[[torch.Tensor, torch.Tensor], Begun | None]
+
+    def encode(
+        self,
+        values: torch.Tensor,
+        out: torch.Tensor,
+        residual: torch.Tensor | None = None,
+        seed: int = 0,
+    ) -> int:
+        """Writes a frame of `values` (1-D, of `GRADIENTS`) to `out` (uint8); returns its size.
+
+        With a `residual` (float32), of `values + residual`; what the frame does not carry is left
+        there. `seed`: what codecs that round at random draw from.
+        """
+        return size_of(self.begin_encode(values, out, residual, seed))
+
+    def decode(self, frame: torch.Tensor, out: torch.Tensor) -> None:
+        """Expands a frame of as many float32 values as `out` has, which has float32."""
+        wait_for([self.begin_decode(frame, out)])
+
+    def decode_add(self, frame: torch.Tensor, out: torch.Tensor) -> None:
+        """Adds what a frame holds to `out`."""
+        wait_for([self.begin_decode_add(frame, out)])
+
+
+class Coder(_Waiting, LibraryCoder):
     """A recipe, with its settings and its memory; calls from several threads wait for each other.
 
     Args:
@@ -134,20 +164,6 @@ class Coder(LibraryCoder):
         """The largest frame of `n` values, in bytes."""
         return self._encoder.bound(4 * n)
 
-    def encode(
-        self,
-        values: torch.Tensor,
-        out: torch.Tensor,
-        residual: torch.Tensor | None = None,
-        seed: int = 0,
-    ) -> int:
-        """Writes a frame of `values` (1-D, of `GRADIENTS`) to `out` (uint8); returns its size.
-
-        With a `residual` (float32), of `values + residual`; what the frame does not carry is left
-        there. `seed`: what codecs that round at random draw from.
-        """
-        return size_of(self.begin_encode(values, out, residual, seed))
-
     def begin_encode(
         self,
         values: torch.Tensor,
@@ -176,16 +192,12 @@ class Coder(LibraryCoder):
 
     def _batch(self, kind: Any, stream: int | None, begin: Callable[..., wirepress.Job]) -> _Batch:
         """Of this thread, with what has been put in it and has not begun."""
-        kept = self._batches.__dict__.get("kept")
+        kept = getattr(self._batches, "kept", None)
         if kept is None or kept.job is not None or kept.kind != kind or kept.stream != stream:
             if kept is not None:
                 kept.begin()
             kept = self._batches.kept = _Batch(kind, stream, begin)
         return kept
-
-    def decode(self, frame: torch.Tensor, out: torch.Tensor) -> None:
-        """Expands a frame of as many float32 values as `out` has, which has float32."""
-        wait_for([self.begin_decode(frame, out)])
 
     def begin_decode(self, frame: torch.Tensor, out: torch.Tensor) -> Begun | None:
         """`decode`; None where it is done. Else both tensors are the work's own until then."""
@@ -194,10 +206,6 @@ class Coder(LibraryCoder):
             return self._expanding(False, out).add((source, room))
         self._decoder.decompress(source, room)
         return None
-
-    def decode_add(self, frame: torch.Tensor, out: torch.Tensor) -> None:
-        """Adds what a frame holds to `out`."""
-        wait_for([self.begin_decode_add(frame, out)])
 
     def begin_decode_add(self, frame: torch.Tensor, out: torch.Tensor) -> Begun | None:
         """`decode_add`, as `begin_decode`."""
@@ -261,22 +269,13 @@ class _Copying:
         return self._size
 
 
-class PlainCoder:
+class PlainCoder(_Waiting):
     """Values as float32, as they are, for tensors that are too small to be worth a frame."""
 
     recipe, lossless, sparse, wants_feedback = "none", True, False, False
 
     def bound(self, n: int) -> int:
         return 4 * n
-
-    def encode(
-        self,
-        values: torch.Tensor,
-        out: torch.Tensor,
-        residual: torch.Tensor | None = None,
-        seed: int = 0,
-    ) -> int:
-        return size_of(self.begin_encode(values, out, residual, seed))
 
     def begin_encode(
         self,
@@ -291,21 +290,15 @@ class PlainCoder:
             return size
         return _Copying(torch.cuda.current_stream(values.device), size)
 
-    def decode(self, frame: torch.Tensor, out: torch.Tensor) -> None:
+    def begin_decode(self, frame: torch.Tensor, out: torch.Tensor) -> Begun | None:
         check_size("frame", frame.numel(), out.nbytes)
         as_bytes(out).copy_(frame)
-
-    def begin_decode(self, frame: torch.Tensor, out: torch.Tensor) -> Begun | None:
-        self.decode(frame, out)
         return None
 
-    def decode_add(self, frame: torch.Tensor, out: torch.Tensor) -> None:
+    def begin_decode_add(self, frame: torch.Tensor, out: torch.Tensor) -> Begun | None:
         values = torch.empty_like(out)
         self.decode(frame, values)
         out.add_(values)
-
-    def begin_decode_add(self, frame: torch.Tensor, out: torch.Tensor) -> Begun | None:
-        self.decode_add(frame, out)
         return None
 
 
