@@ -13,9 +13,9 @@ namespace wirepress {
 struct Report {
   uint64_t written;    // bytes
   uint64_t first_bad;  // the first chunk that no encoder wrote; kNone
-  uint64_t full;       // not 0: the code does not fit
+  uint64_t full;       // not 0: the code does not fit, or (kNoise) is not wanted
   uint64_t elsewhere;  // not 0: what no kernel for GPUs codes
-  static constexpr uint64_t kNone = ~uint64_t{0};
+  static constexpr uint64_t kNone = ~uint64_t{0}, kNoise = 2;
 };
 inline constexpr Report kNoReport = {0, Report::kNone, 0, 0};
 
@@ -74,6 +74,7 @@ struct Sealed {
   uint64_t full;       // not 0: it does not fit, and dst is as it was
   uint64_t elsewhere;  // not 0: a block is one that no kernel for GPUs codes, and dst is as it was
   uint64_t n_raw;      // blocks that are stored as they are
+  uint64_t n_noise;    // of these, such as look like noise
 };
 struct Sealing {
   const std::byte* raw;  // aligned to 16, and so is block_size where there is more than one
@@ -118,6 +119,25 @@ struct Keeping {
   uint64_t limit = 0, last_limit = 0;
 };
 
+// Of values that were made before, `size` bytes, aligned to 16: they are copied, unless a report
+// says of one of those that it is not there. *all_well is 1 when the work begins.
+struct Putting {
+  std::byte* to = nullptr;
+  const std::byte* from = nullptr;
+  size_t size = 0;
+  const Report* reports = nullptr;
+  uint64_t n_reports = 0;
+  uint64_t* all_well = nullptr;
+};
+
+// A look at blocks of raw data behind their encode: the report of one that looks like noise
+// (base/noise.hpp) says that its code is not wanted.
+struct Probing {
+  const std::byte* raw = nullptr;
+  size_t raw_size = 0, block_size = 0, n_blocks = 0;
+  Report* reports = nullptr;
+};
+
 inline Status is_captured() {
   return fail(Code::kParameter, "the stream is captured into a graph, and a job is for once");
 }
@@ -140,6 +160,10 @@ struct DeviceStreams {
   Status (*seal)(int device, void* stream, const Sealing& sealing, StreamPlan* plan) noexcept;
   // Notes that values are added.
   Status (*add)(int device, void* stream, const Adding& adding, StreamPlan* plan) noexcept;
+  // Notes that values are put where they belong.
+  Status (*put)(int device, void* stream, const Putting& putting, StreamPlan* plan) noexcept;
+  // Notes that a frame's blocks are probed.
+  Status (*probe)(int device, void* stream, const Probing& probing, StreamPlan* plan) noexcept;
   // Notes what is kept of values that were coded with error feedback.
   Status (*keep)(int device, void* stream, const Keeping& keeping, StreamPlan* plan) noexcept;
   // A mark in a stream, which is passed when all that was on the stream before it is done. A failed

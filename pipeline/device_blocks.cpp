@@ -8,19 +8,23 @@
 
 namespace wirepress {
 
+const Kernel* device_kernel(const Entry& entry, const Place& place) {
+  const auto reaches = [&](const Kernel* kernel) {
+    return std::string(kernel->engine) + ":" + kernel->variant == place.memory->kernels;
+  };
+  const auto found = std::ranges::find_if(entry.kernels, reaches);
+  return found == entry.kernels.end() ? nullptr : *found;
+}
+
 const char* why_on_cores(const Recipe& recipe, const Place& place, const char* engine,
                          const Kernel** kernel) {
   const std::string_view wanted = engine, reaching = place.memory->kernels;
   const bool any = wanted.empty() || wanted == "auto";
   const bool its_own = reaching.substr(0, reaching.find(':')) == wanted || reaching == wanted;
   if (!any && !its_own) return "the option engine names another engine than the memory's";
-  const Recipe::Step& first = recipe.step[0];
-  for (const Kernel* candidate : first.entry->kernels) {
-    if (std::string(candidate->engine) + ":" + candidate->variant != reaching) continue;
-    *kernel = candidate;
-    return candidate->usable() ? nullptr : "the device cannot run the library's kernels";
-  }
-  return "the recipe's first codec has no kernel for the device";
+  *kernel = device_kernel(*recipe.step[0].entry, place);
+  if (*kernel == nullptr) return "the recipe's first codec has no kernel for the device";
+  return (*kernel)->usable() ? nullptr : "the device cannot run the library's kernels";
 }
 
 DeviceChain device_chain(Chains& chains, const Recipe& recipe, const Place& place,
@@ -92,7 +96,7 @@ Status DeviceBlocks::make_feedback(int worker, size_t i, Bytes out, Payload* pay
                                            &payload->size, &coded));
   } else {
     share_.cores(residual.size(), !device_.chain ? device_.why
-                                  : halves_      ? "the device's kernels take gradients of float32"
+                                  : halves_      ? "block by block the device's kernels take gradients of float32"
                                                  : "the device's kernel has no error feedback");
     Staging& staging = staging_[static_cast<size_t>(worker)];
     Bytes values, rest;

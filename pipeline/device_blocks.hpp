@@ -26,6 +26,8 @@ class DeviceShare {
   std::atomic<const char*> reason_{""};
 };
 
+// A codec's kernel for memory of `place`, of a device; nullptr: it has none.
+const Kernel* device_kernel(const Entry& entry, const Place& place);
 // Why nothing is coded where it lies, in memory of `place`; nullptr: the first step of `recipe` can
 // be, by *kernel. `engine` is the option's value.
 const char* why_on_cores(const Recipe& recipe, const Place& place, const char* engine,

@@ -35,11 +35,35 @@ void DeviceFrame::lay_out_scratch(size_t each, size_t n_blocks) {
   at_once_ = each == 0 ? n_blocks : std::clamp<size_t>(kMostScratch / each_, 1, n_blocks);
 }
 
+// A cast is a codec's kernel for all values as one block.
+Args DeviceFrame::cast_args() const {
+  Args args = halves_.args();
+  args.device = on_.place.device;
+  return args;
+}
+
+StreamTask DeviceFrame::cast(std::byte* halves, std::byte* there) const {
+  return {.raw = wide(there),
+          .raw_size = header_.raw_size,
+          .code = halves,
+          .code_size = halves_.size_of(header_.raw_size),
+          .report = reinterpret_cast<Report*>(there + cast_report_)};
+}
+
+Status DeviceFrame::note_widen(const std::byte* halves, std::byte* there) {
+  return on_.casts->decode(on_.place.device, on_.stream, cast_args(),
+                           cast(const_cast<std::byte*>(halves), there), &plan_);
+}
+
+Status DeviceFrame::note_narrow(std::byte* halves, std::byte* there) {
+  return on_.casts->encode(on_.place.device, on_.stream, cast_args(), cast(halves, there), &plan_);
+}
+
 // ---- frames that a device makes ----
 
 DeviceEncoding::DeviceEncoding(const OnDevice& on, const Recipe& recipe, const Header& header,
                                ConstBytes head, uint64_t seed, const Data& data, StreamPlan& plan)
-    : DeviceFrame(on, header, plan),
+    : DeviceFrame(on, header, data.halves, plan),
       recipe_(recipe),
       head_(head),
       seed_(seed),
@@ -103,14 +127,16 @@ void DeviceEncoding::lay_out_inputs(Layout* there) {
   reports_ = there->add(n_ * sizeof(Report));
   header_at_ = there->add(kMaxHeader);
   if (in_parts_) all_well_ = there->add(sizeof(uint64_t));
+  lay_out_casts(there);
 }
 
 void DeviceEncoding::lay_out_rest(Layout* there, Layout* pinned) {
   place_scratch(there);
   sealed_ = there->add(n_ * sizeof(SealedBlock));
   codes_ = there->add(n_ * slot_);
-  if (values_ != 0) values_ = there->add(data_.raw.size());
-  if (in_parts_) sum_ = there->add(data_.raw.size());
+  if (values_ != 0) values_ = there->add(header_.raw_size);
+  if (in_parts_) sum_ = there->add(header_.raw_size);
+  lay_out_wide(there);
   frame_ = pinned->add(data_.staged ? data_.bound : 0);
 }
 
@@ -122,15 +148,17 @@ void DeviceEncoding::fill(std::byte* pinned) const {
     report.full = !check(i).ok();
   }
   if (in_parts_) *reinterpret_cast<uint64_t*>(pinned + all_well_) = 1;
+  fill_casts(pinned);
 }
 
 Status DeviceEncoding::note_first(std::byte* there) {
+  if (halves_) WPR_TRY(note_widen(data_.raw.data(), there));
   if (!in_parts_) return {};
   return on_.streams().add(on_.place.device, on_.stream,
                            {.to = there + sum_,
-                            .base = data_.raw.data(),
+                            .base = raw(there),
                             .from = data_.residual.data(),
-                            .size = data_.raw.size()},
+                            .size = header_.raw_size},
                            &plan_);
 }
 
@@ -143,12 +171,20 @@ Status DeviceEncoding::note_blocks(std::byte* there) {
 }
 
 Status DeviceEncoding::note_last(std::byte* there) {
+  if (data_.probed)
+    return on_.streams().probe(on_.place.device, on_.stream,
+                               {.raw = data_.raw.data(),
+                                .raw_size = data_.raw.size(),
+                                .block_size = header_.block_size(),
+                                .n_blocks = n_,
+                                .reports = reports(there)},
+                               &plan_);
   if (!in_parts_) return {};
   return on_.streams().keep(on_.place.device, on_.stream,
                             {.sum = there + sum_,
                              .values = there + values_,
                              .residual = data_.residual.data(),
-                             .size = data_.raw.size(),
+                             .size = header_.raw_size,
                              .reports = reports(there),
                              .n_reports = n_,
                              .all_well = reinterpret_cast<uint64_t*>(there + all_well_),
@@ -160,7 +196,7 @@ Status DeviceEncoding::note_last(std::byte* there) {
 Status DeviceEncoding::note_block(uint64_t i, std::byte* there) {
   begin_block();
   const size_t at = i * header_.block_size(), size = header_.block_raw_size(i);
-  StreamTask task = {.raw = const_cast<std::byte*>(data_.raw.data()) + at,
+  StreamTask task = {.raw = raw(there) + at,
                      .raw_size = size,
                      .code = there + codes_ + i * slot_,
                      .code_size = room(i),
@@ -182,8 +218,8 @@ Status DeviceEncoding::note_block(uint64_t i, std::byte* there) {
 }
 
 Status DeviceEncoding::note_frame(std::byte* there, std::byte* pinned) {
-  const Sealing sealing = {.raw = values_ != 0 ? there + values_ : data_.raw.data(),
-                           .raw_size = data_.raw.size(),
+  const Sealing sealing = {.raw = values_ != 0 ? there + values_ : raw(there),
+                           .raw_size = header_.raw_size,
                            .block_size = header_.block_size(),
                            .n_blocks = n_,
                            .codes = there + codes_,
@@ -201,9 +237,9 @@ Status DeviceEncoding::note_frame(std::byte* there, std::byte* pinned) {
 
 // ---- frames that a device expands ----
 
-DeviceExpanding::DeviceExpanding(const OnDevice& on, const ParsedFrame& frame, Bytes dst, bool adds,
-                                 StreamPlan& plan)
-    : DeviceFrame(on, frame.header, plan),
+DeviceExpanding::DeviceExpanding(const OnDevice& on, const ParsedFrame& frame, Bytes dst,
+                                 const Halves& halves, bool adds, StreamPlan& plan)
+    : DeviceFrame(on, frame.header, halves, plan),
       blocks_(frame.blocks),
       dst_(dst),
       adds_(adds && on.kernel->decode_add != nullptr),
@@ -232,7 +268,8 @@ Status DeviceExpanding::check(bool* can) const {
 }
 
 void DeviceExpanding::lay_out_inputs(Layout* there) {
-  if (sums_) all_well_ = there->add(sizeof(uint64_t));
+  if (sums_ || halves_) all_well_ = there->add(sizeof(uint64_t));
+  lay_out_casts(there);
   payloads_ = there->size();
   for (const Block& block : blocks_)
     if (is_noted(block)) there->add(block.payload.size());
@@ -244,6 +281,8 @@ void DeviceExpanding::lay_out_inputs(Layout* there) {
 void DeviceExpanding::lay_out_rest(Layout* there, Layout* pinned) {
   place_scratch(there);
   if (sums_) values_ = there->add(header_.raw_size);
+  lay_out_wide(there);
+  if (halves_) narrow_ = there->add(dst_.size());
   stored_ = pinned->size();
   for (const Block& block : blocks_)
     if (!is_noted(block)) pinned->add(block.payload.size());
@@ -266,13 +305,18 @@ void DeviceExpanding::reserve_longest(Layout* there, Layout* pinned) const {
 
 void DeviceExpanding::fill(std::byte* pinned) const {
   std::fill_n(reinterpret_cast<Report*>(pinned + results_), blocks_.size(), kNoReport);
-  if (sums_) *reinterpret_cast<uint64_t*>(pinned + all_well_) = 1;
+  if (sums_ || halves_) *reinterpret_cast<uint64_t*>(pinned + all_well_) = 1;
+  fill_casts(pinned);
   size_t noted_at = payloads_, stored_at = stored_;
   for (const Block& block : blocks_) {
     size_t& at = is_noted(block) ? noted_at : stored_at;
     std::memcpy(pinned + at, block.payload.data(), block.payload.size());
     at += up(block.payload.size());
   }
+}
+
+Status DeviceExpanding::note_first(std::byte* there) {
+  return halves_ ? note_widen(dst_.data(), there) : Status();
 }
 
 Status DeviceExpanding::note_blocks(std::byte* there) {
@@ -287,15 +331,26 @@ Status DeviceExpanding::note_blocks(std::byte* there) {
 }
 
 Status DeviceExpanding::note_last(std::byte* there) {
-  if (!sums_) return {};
-  const Adding adding = {.to = dst_.data(),
-                         .base = dst_.data(),
+  const auto* const reports = reinterpret_cast<const Report*>(there + results_);
+  auto* const all_well = reinterpret_cast<uint64_t*>(there + all_well_);
+  const Adding adding = {.to = total(there),
+                         .base = total(there),
                          .from = there + values_,
                          .size = header_.raw_size,
-                         .reports = reinterpret_cast<const Report*>(there + results_),
+                         .reports = reports,
                          .n_reports = blocks_.size(),
-                         .all_well = reinterpret_cast<uint64_t*>(there + all_well_)};
-  return on_.streams().add(on_.place.device, on_.stream, adding, &plan_);
+                         .all_well = all_well};
+  if (sums_) WPR_TRY(on_.streams().add(on_.place.device, on_.stream, adding, &plan_));
+  if (!halves_) return {};
+  WPR_TRY(note_narrow(there + narrow_, there));
+  return on_.streams().put(on_.place.device, on_.stream,
+                           {.to = dst_.data(),
+                            .from = there + narrow_,
+                            .size = dst_.size(),
+                            .reports = reports,
+                            .n_reports = blocks_.size(),
+                            .all_well = all_well},
+                           &plan_);
 }
 
 Status DeviceExpanding::note_block(size_t i, std::byte* payload, std::byte* there) {

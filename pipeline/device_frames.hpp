@@ -9,6 +9,7 @@
 #include "base/streams.hpp"
 #include "frame/frame.hpp"
 #include "pipeline/blocks.hpp"
+#include "pipeline/halves.hpp"
 
 namespace wirepress {
 
@@ -36,6 +37,8 @@ struct OnDevice {
   Place place;
   void* stream;
 
+  const StreamKernel* casts = nullptr;  // of the caller's halves
+
   const DeviceStreams& streams() const { return *place.memory->streams; }
 };
 
@@ -43,8 +46,9 @@ struct OnDevice {
 // turns with those of other frames (FramesOnStream).
 class DeviceFrame {
  public:
-  DeviceFrame(const OnDevice& on, const Header& header, StreamPlan& plan)
-      : on_(on), header_(header), plan_(plan) {}
+  // halves: the caller's values; kernels have float32 (where some are, `on` casts them).
+  DeviceFrame(const OnDevice& on, const Header& header, const Halves& halves, StreamPlan& plan)
+      : on_(on), header_(header), halves_(halves), plan_(plan) {}
   size_t results() const { return results_; }  // where they are, from those of the first frame on
 
  protected:
@@ -58,13 +62,28 @@ class DeviceFrame {
     return on_.streams().copy(on_.place.device, on_.stream, to, from, size);
   }
 
+  // Memory for halves as float32.
+  void lay_out_casts(Layout* there) { cast_report_ = halves_ ? there->add(sizeof(Report)) : 0; }
+  void lay_out_wide(Layout* there) { wide_ = halves_ ? there->add(header_.raw_size) : 0; }
+  void fill_casts(std::byte* pinned) const {
+    if (halves_) *reinterpret_cast<Report*>(pinned + cast_report_) = kNoReport;
+  }
+  std::byte* wide(std::byte* there) const { return there + wide_; }
+  Status note_widen(const std::byte* halves, std::byte* there);
+  Status note_narrow(std::byte* halves, std::byte* there);
+
   const OnDevice on_;
   const Header& header_;
+  const Halves& halves_;
   StreamPlan& plan_;
   size_t results_ = 0;
 
  private:
+  StreamTask cast(std::byte* halves, std::byte* there) const;
+  Args cast_args() const;
+
   size_t scratch_ = 0, each_ = 0, at_once_ = 1, noted_ = 0, turn_ = 0;
+  size_t wide_ = 0, cast_report_ = 0;
 };
 
 // A frame of data in memory of the device. With a residual it is made by the codec's kernel for
@@ -75,7 +94,9 @@ class DeviceEncoding : public DeviceFrame {
     ConstBytes raw;
     Bytes residual;  // empty: none
     Bytes dst;
-    bool staged;   // dst is the cores', and the frame is made in pinned memory
+    const Halves& halves;  // of `raw`
+    bool staged;           // dst is the cores', and the frame is made in pinned memory
+    bool probed;           // blocks that look like noise are stored as they are
     size_t bound;  // of the frame
   };
   // header: complete, as it is written in `head`.
@@ -102,6 +123,10 @@ class DeviceEncoding : public DeviceFrame {
   size_t scratch_size(uint64_t i) const;
   Status check(uint64_t i) const;
   bool may_be_unstored(uint64_t i) const;
+  // The data as float32.
+  std::byte* raw(std::byte* there) const {
+    return halves_ ? wide(there) : const_cast<std::byte*>(data_.raw.data());
+  }
   Status note_block(uint64_t i, std::byte* there);
   Report* reports(std::byte* there) const { return reinterpret_cast<Report*>(there + reports_); }
 
@@ -121,8 +146,8 @@ class DeviceEncoding : public DeviceFrame {
 // kernels could expand them all.
 class DeviceExpanding : public DeviceFrame {
  public:
-  DeviceExpanding(const OnDevice& on, const ParsedFrame& frame, Bytes dst, bool adds,
-                  StreamPlan& plan);
+  DeviceExpanding(const OnDevice& on, const ParsedFrame& frame, Bytes dst, const Halves& halves,
+                  bool adds, StreamPlan& plan);
   // A failed status: the frame is damaged. *can false: the device cannot do it.
   Status check(bool* can) const;
 
@@ -132,7 +157,7 @@ class DeviceExpanding : public DeviceFrame {
   void lay_out_rest(Layout* there, Layout* pinned);
   void fill(std::byte* pinned) const;
   Status copy_before(std::byte* there, const std::byte* pinned) const;
-  Status note_first(std::byte*) { return {}; }
+  Status note_first(std::byte* there);
   Status note_blocks(std::byte* there);
   Status note_last(std::byte* there);
   Status note_frame(std::byte*, std::byte*) { return {}; }
@@ -141,8 +166,10 @@ class DeviceExpanding : public DeviceFrame {
   // Whether a kernel has the block. Another one is copied to where it belongs.
   bool is_noted(const Block& block) const { return adds_ || !block.raw; }
   std::byte* out(size_t i, std::byte* there) const {
-    return (sums_ ? there + values_ : dst_.data()) + i * header_.block_size();
+    return (sums_ ? there + values_ : total(there)) + i * header_.block_size();
   }
+  // What is written, or added to, as float32.
+  std::byte* total(std::byte* there) const { return halves_ ? wide(there) : dst_.data(); }
   size_t scratch_size(size_t raw_size) const;
   void reserve_longest(Layout* there, Layout* pinned) const;
   Status note_block(size_t i, std::byte* payload, std::byte* there);
@@ -152,7 +179,7 @@ class DeviceExpanding : public DeviceFrame {
   const bool adds_;  // by the codec's kernel
   const bool sums_;  // behind it
   const Args args_;
-  size_t all_well_ = 0, payloads_ = 0, values_ = 0, stored_ = 0;
+  size_t all_well_ = 0, payloads_ = 0, values_ = 0, stored_ = 0, narrow_ = 0;
 };
 
 // What a job puts on its stream, for frames of one direction: launches are those of all blocks of

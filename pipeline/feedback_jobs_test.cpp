@@ -46,13 +46,30 @@ void expect_undefined(Context* ctx, bool adds) {
   EXPECT_NE(error.find(lost + " is undefined"), std::string::npos) << error;
 }
 
+// Halves of size 1 at most, with zeros of both signs among them.
+Data halves(size_t n, unsigned seed) {
+  std::mt19937 random(seed);
+  Data data(2 * n);
+  for (size_t i = 0; i < n; ++i) {
+    const uint32_t bits = random();
+    const auto word = static_cast<uint16_t>(bits >> 30 == 0 ? bits & 0x8000 : bits & 0xBFFF);
+    std::memcpy(&data[2 * i], &word, 2);
+  }
+  return data;
+}
+
+Data values(size_t n, wpr_dtype dtype, unsigned seed) {
+  return dtype == WPR_FLOAT32 ? gradient(4 * n, seed) : halves(n, seed);
+}
+
 // A gradient, a residual and a sum, on the cores and on a device.
 struct Step {
-  explicit Step(size_t n_values, unsigned seed)
+  Step(size_t n_values, unsigned seed, wpr_dtype type = WPR_FLOAT32)
       : n(n_values),
-        raw(gradient(4 * n, seed)),
+        dtype(type),
+        raw(values(n, dtype, seed)),
         rest(gradient(4 * n, seed + 1)),
-        sum(gradient(4 * n, seed + 2)),
+        sum(values(n, dtype, seed + 2)),
         raw_there(raw),
         rest_there(rest),
         sum_there(sum) {}
@@ -60,35 +77,38 @@ struct Step {
   wpr_status expect(wpr_ctx* ctx) {
     frame.resize(wpr_bound(ctx, 4 * n));
     size_t size = 0, n_values = 0;
-    const wpr_status status =
-        wpr_compress_feedback(ctx, floats(raw), floats(rest), n, frame.data(), frame.size(), &size);
+    const wpr_status status = wpr_compress_feedback_typed(
+        ctx, raw.data(), dtype, floats(rest), n, frame.data(), frame.size(), &size);
     frame.resize(status == WPR_OK ? size : 0);
     if (status != WPR_OK) return status;
-    return wpr_decompress_add(ctx, frame.data(), size, floats(sum), n, &n_values);
+    return wpr_decompress_add_typed(ctx, frame.data(), size, sum.data(), dtype, n, &n_values);
   }
   wpr_status compress(wpr_ctx* ctx, void* dst, size_t cap, wpr_job** job) {
-    return wpr_compress_feedback_async(ctx, raw_there.get(), WPR_FLOAT32,
+    return wpr_compress_feedback_async(ctx, raw_there.get(), dtype,
                                        static_cast<float*>(rest_there.get()), n, dst, cap, job);
   }
   wpr_status add(wpr_ctx* ctx, const void* from, wpr_job** job) {
-    return wpr_decompress_add_async(ctx, from, frame.size(), sum_there.get(), WPR_FLOAT32, n, job);
+    return wpr_decompress_add_async(ctx, from, frame.size(), sum_there.get(), dtype, n, job);
   }
 
   size_t n;
+  wpr_dtype dtype;
   Data raw, rest, sum, frame;
   There raw_there, rest_there, sum_there;
 };
 
 // Frames to memory of either side, and sums of frames in either, step by step.
-void exchange(const std::string& recipe, size_t n, const char* block_size, uint64_t seed) {
-  SCOPED_TRACE(recipe + ", " + std::to_string(n) + " values in blocks of " + block_size);
+void exchange(const std::string& recipe, size_t n, const char* block_size, uint64_t seed,
+              wpr_dtype dtype = WPR_FLOAT32) {
+  SCOPED_TRACE(recipe + ", " + std::to_string(n) + " of " + wpr_dtype_name(dtype) +
+               " in blocks of " + block_size);
   Context ctx(recipe);
   ctx.set("block_size", block_size);
   ASSERT_EQ(ctx.status, WPR_OK);
   ctx.set("seed", std::to_string(seed).c_str());
   EmulatedStream stream(seed % 4);
   ASSERT_EQ(wpr_set_stream(ctx, &stream), WPR_OK);
-  Step step(n, static_cast<unsigned>(seed));
+  Step step(n, static_cast<unsigned>(seed), dtype);
   for (const bool to_device : {false, true, false}) {
     ASSERT_EQ(step.expect(ctx), WPR_OK) << ctx.error();
     Data here(wpr_bound(ctx, 4 * n));
@@ -125,6 +145,41 @@ TEST(FeedbackJobs, EveryCodecAndSizeDoesAsTheCallThatWaits) {
 TEST(FeedbackJobs, LargeBlocksDoTheSame) {
   uint64_t seed = 0;
   for (const char* recipe : kGradients) exchange(recipe, 150001, "256KiB", ++seed);
+}
+
+TEST(FeedbackJobs, HalvesDoAsTheCallThatWaits) {
+  uint64_t seed = 0;
+  for (const char* recipe : kGradients)
+    for (const wpr_dtype dtype : {WPR_BFLOAT16, WPR_FLOAT16})
+      for (const size_t n : {size_t{5}, size_t{33}, size_t{1024}, size_t{9001}})
+        exchange(recipe, n, "4KiB", ++seed, dtype);
+}
+
+// What the cores give for every word that halves have.
+TEST(FeedbackJobs, EveryHalfDoesTheSame) {
+  constexpr size_t kN = 65536;
+  for (const wpr_dtype dtype : {WPR_BFLOAT16, WPR_FLOAT16}) {
+    SCOPED_TRACE(wpr_dtype_name(dtype));
+    Context ctx("int8");
+    EmulatedStream stream(1);
+    ASSERT_EQ(wpr_set_stream(ctx, &stream), WPR_OK);
+    Step step(kN, 3, dtype);
+    std::fill(step.rest.begin(), step.rest.end(), uint8_t{0});
+    ASSERT_EQ(step.expect(ctx), WPR_OK) << ctx.error();
+    for (size_t i = 0; i < kN; ++i) {
+      const auto word = static_cast<uint16_t>(i);
+      std::memcpy(&step.sum[2 * i], &word, 2);
+    }
+    ASSERT_EQ(wpr_copy(ctx, step.sum_there.get(), step.sum.data(), step.sum.size()), WPR_OK);
+    size_t n_values = 0;
+    ASSERT_EQ(wpr_decompress_add_typed(ctx, step.frame.data(), step.frame.size(), step.sum.data(),
+                                       dtype, kN, &n_values),
+              WPR_OK);
+    wpr_job* job = nullptr;
+    ASSERT_EQ(step.add(ctx, step.frame.data(), &job), WPR_OK) << ctx.error();
+    ASSERT_TRUE(finish(ctx, job, &stream, &n_values)) << ctx.error();
+    EXPECT_EQ(step.sum_there.data(), step.sum);
+  }
 }
 
 TEST(FeedbackJobs, ValuesThatAreNotFiniteDoTheSame) {
@@ -182,45 +237,6 @@ TEST(FeedbackJobs, OthersAreDoneByTheCallThatWaits) {
     ASSERT_TRUE(finish(ctx, job, &stream, &written)) << ctx.error();
     EXPECT_EQ(written, kN);
     EXPECT_EQ(step.sum_there.data(), step.sum);
-  }
-}
-
-TEST(FeedbackJobs, HalvesDoAsTheCallThatWaits) {
-  constexpr size_t kN = 3001;
-  for (const wpr_dtype dtype : {WPR_BFLOAT16, WPR_FLOAT16}) {
-    Context ctx("onebit");
-    EmulatedStream stream;
-    ASSERT_EQ(wpr_set_stream(ctx, &stream), WPR_OK);
-    Data words(2 * kN), rest(4 * kN), sum;
-    for (size_t i = 0; i < words.size(); ++i) words[i] = static_cast<uint8_t>(i % 2 ? 0x3C : i);
-    sum = words;
-    const There there(words);
-    There rest_there(rest), sum_there(sum);
-    Data frame(wpr_bound(ctx, 4 * kN)), here(frame.size());
-    size_t size = 0, n_values = 0;
-    ASSERT_EQ(wpr_compress_feedback_typed(ctx, words.data(), dtype, floats(rest), kN, frame.data(),
-                                          frame.size(), &size),
-              WPR_OK);
-    frame.resize(size);
-    ASSERT_EQ(wpr_decompress_add_typed(ctx, frame.data(), size, sum.data(), dtype, kN, &n_values),
-              WPR_OK);
-    wpr_job* job = nullptr;
-    ASSERT_EQ(
-        wpr_compress_feedback_async(ctx, there.get(), dtype, static_cast<float*>(rest_there.get()),
-                                    kN, here.data(), here.size(), &job),
-        WPR_OK)
-        << ctx.error();
-    ASSERT_TRUE(finish(ctx, job, &stream, &size)) << ctx.error();
-    here.resize(size);
-    EXPECT_EQ(here, frame);
-    EXPECT_EQ(rest_there.data(), rest);
-    ASSERT_EQ(
-        wpr_decompress_add_async(ctx, frame.data(), frame.size(), sum_there.get(), dtype, kN, &job),
-        WPR_OK)
-        << ctx.error();
-    ASSERT_TRUE(finish(ctx, job, &stream, &n_values)) << ctx.error();
-    EXPECT_EQ(n_values, kN);
-    EXPECT_EQ(sum_there.data(), sum);
   }
 }
 

@@ -3,7 +3,8 @@
 // caches, and no array of float32 comes into being.
 #pragma once
 
-#include "base/kernel.hpp"
+#include "base/memory.hpp"
+#include "base/streams.hpp"
 
 namespace wirepress {
 
@@ -24,8 +25,12 @@ class Halves {
   // large becomes infinite, NaNs one of them).
   Status widen(ConstBytes halves, Bytes floats) const;
   Status narrow(ConstBytes floats, Bytes halves) const;
+  // The kernel that casts on a stream of the place, as a codec of float32; nullptr: none does.
+  const StreamKernel* on_stream(const Place& place) const;
+  const Args& args() const { return args_; }
 
  private:
+  const Entry* entry_ = nullptr;
   const Kernel* kernel_ = nullptr;
   Args args_;
 };

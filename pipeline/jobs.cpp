@@ -389,6 +389,13 @@ void Jobs::launch(Job* job, std::vector<Frame>& frames, bool* on_stream) {
   if (!status.ok()) lose(job, status);
 }
 
+OnDevice Jobs::on_device(const Job& job, const Recipe& recipe, const Halves& halves) const {
+  return {.kernel = stream_kernel(recipe, job.place, context_.settings.engine()),
+          .place = job.place,
+          .stream = job.stream,
+          .casts = halves ? halves.on_stream(job.place) : nullptr};
+}
+
 // ---- frames that a device makes ----
 
 Status Jobs::plan_compress(Job* job, JobPart* part, bool* can) {
@@ -400,14 +407,12 @@ Status Jobs::plan_compress(Job* job, JobPart* part, bool* can) {
   Header& header = part->header;
   WPR_TRY(context_.writer.begin_plain(&header, &part->chain, part->head, true));
   const Recipe& recipe = part->chain->recipe();
-  const OnDevice on = {stream_kernel(recipe, job->place, settings.engine()), job->place,
-                       job->stream};
+  const OnDevice on = on_device(*job, recipe, call.halves);
   part->n_blocks = header.n_blocks();
   part->raw_size = header.raw_size;
   if (part->raw_size > job->most) return {};
-  // The probe of what loses nothing is the cores' look at a sample.
   const bool probed = !feedback && settings.blocks().probe && recipe.lossless();
-  if (on.kernel == nullptr || probed || call.halves ||
+  if (on.kernel == nullptr || (call.halves && on.casts == nullptr) ||
       (feedback && on.kernel->encode_feedback == nullptr && on.kernel->decode_made == nullptr) ||
       !fits_kernels(call.src.data(), header) || !fits_kernels(call.residual.data(), header))
     return {};
@@ -416,7 +421,14 @@ Status Jobs::plan_compress(Job* job, JobPart* part, bool* can) {
   const size_t bound = context_.writer.bound(header.raw_size);
   job->makes.emplace_back(
       on, recipe, header, part->head, call.seed,
-      DeviceEncoding::Data{call.src, call.residual, call.dst, part->staged, bound}, job->plan);
+      DeviceEncoding::Data{.raw = call.src,
+                           .residual = call.residual,
+                           .dst = call.dst,
+                           .halves = call.halves,
+                           .staged = part->staged,
+                           .probed = probed,
+                           .bound = bound},
+      job->plan);
   WPR_TRY(job->makes.back().check(can));
   if (!*can) job->makes.pop_back();
   return {};
@@ -455,7 +467,8 @@ Status Jobs::conclude_compress(Job* job, JobPart& part, bool* elsewhere) {
   stats.raw_bytes += call.src.size();
   stats.wire_bytes += result.size;
   stats.blocks += part.n_blocks;
-  stats.bypassed_size += result.n_raw;
+  stats.bypassed_probe += result.n_noise;
+  stats.bypassed_size += result.n_raw - result.n_noise;
   return {};
 }
 
@@ -477,15 +490,14 @@ Status Jobs::plan_decompress(Job* job, JobPart* part, bool* can) {
   for (const Block& block : blocks) WPR_TRY(verify_block(header, block));
   part->raw_size = parsed.raw_size;
   part->n_blocks = blocks.size();
-  const char* const engine = context_.settings.engine();
-  const OnDevice on = {stream_kernel(parsed.chain->recipe(), job->place, engine), job->place,
-                       job->stream};
+  const OnDevice on = on_device(*job, parsed.chain->recipe(), call.halves);
   part->kernel = on.kernel;
-  if (on.kernel == nullptr || call.halves || !fits_kernels(call.dst.data(), header) ||
+  if (on.kernel == nullptr || (call.halves && on.casts == nullptr) || !fits_kernels(call.dst.data(), header) ||
       std::ranges::any_of(blocks, &Block::own))
     return {};
-  part->whole = adds && on.kernel->decode_add == nullptr;
-  job->expands.emplace_back(on, parsed, call.dst, adds, job->plan);
+  part->whole = adds && (on.kernel->decode_add == nullptr || call.halves);
+  const Bytes dst = call.dst.first(call.halves.size_of(header.raw_size));
+  job->expands.emplace_back(on, parsed, dst, call.halves, adds, job->plan);
   WPR_TRY(job->expands.back().check(can));
   if (!*can) job->expands.pop_back();
   return {};

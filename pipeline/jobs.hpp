@@ -146,6 +146,7 @@ class Jobs {
   // Memory for the work of a job.
   Status prepare(Job* job, size_t there, size_t pinned);
   Status prepare(Job* job, DeviceBuffer Job::*buffer, bool pinned, size_t size);
+  OnDevice on_device(const Job& job, const Recipe& recipe, const Halves& halves) const;
   // What the device does for a part, if it can. A failed status: the call is refused.
   Status plan_compress(Job* job, JobPart* part, bool* can);
   Status plan_decompress(Job* job, JobPart* part, bool* can);

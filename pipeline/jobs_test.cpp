@@ -171,6 +171,51 @@ TEST(Jobs, CallsPutWorkOnTheStreamAndDoNotWait) {
   }
 }
 
+// Blocks of what the probe looks at, small ones and some whose sample is at its edges.
+Data mixed(size_t block, size_t n_blocks) {
+  Data raw = gradient(block * n_blocks, 7);
+  std::mt19937 random(8);
+  for (size_t i = 0; i < n_blocks; ++i)
+    for (size_t k = 0; k < block; ++k) {
+      uint8_t& byte = raw[i * block + k];
+      if (i % 4 == 1) byte = static_cast<uint8_t>(random());             // noise
+      if (i % 4 == 2) byte = static_cast<uint8_t>(random() % (170 + i));  // few values, and more
+    }
+  raw.resize(raw.size() - 12);
+  return raw;
+}
+
+TEST(Jobs, TheProbeDoesAsTheCallThatWaits) {
+  for (const char* recipe : {"planes", "zeros", "shuffle:4"}) {
+    for (const size_t block : {size_t{4096}, size_t{8192}, size_t{16384}, size_t{65536}}) {
+      SCOPED_TRACE(recipe + (" in blocks of " + std::to_string(block)));
+      Context ctx(recipe);
+      ctx.set("block_size", std::to_string(block).c_str());
+      const Data raw = mixed(block, 41);
+      const Data expected = frame_of(ctx, raw, WPR_FLOAT32);
+      wpr_stats before, made;
+      wpr_get_stats(ctx, &before);
+      EXPECT_EQ(before.bypassed_probe > 0, block >= 8192);
+      const There there(raw);
+      EmulatedStream stream(3);
+      ASSERT_EQ(wpr_set_stream(ctx, &stream), WPR_OK);
+      Data frame(wpr_bound(ctx, raw.size()));
+      wpr_job* job = nullptr;
+      size_t written = 0;
+      ASSERT_EQ(begin(ctx, there.get(), raw.size(), WPR_FLOAT32, frame.data(), frame.size(), &job),
+                WPR_OK);
+      EXPECT_GT(stream.put_count(), 3u);
+      EXPECT_EQ(stream.done_count(), 0u) << "somebody has waited";
+      ASSERT_TRUE(finish(ctx, job, &stream, &written)) << ctx.error();
+      frame.resize(written);
+      EXPECT_EQ(frame, expected);
+      wpr_get_stats(ctx, &made);
+      EXPECT_EQ(made.bypassed_probe, 2 * before.bypassed_probe);
+      EXPECT_EQ(made.bypassed_size, 2 * before.bypassed_size);
+    }
+  }
+}
+
 // Work that a job put on its stream.
 struct Puts {
   uint64_t made = 0, expanded = 0;

@@ -218,6 +218,12 @@ Status seal(int, void*, const Sealing& task, StreamPlan* plan) noexcept {
 Status add(int, void*, const Adding& adding, StreamPlan* plan) noexcept {
   return note_add<StreamQueue>(adding, plan);
 }
+Status put_values(int, void*, const Putting& putting, StreamPlan* plan) noexcept {
+  return note_put<StreamQueue>(putting, plan);
+}
+Status probe(int, void*, const Probing& probing, StreamPlan* plan) noexcept {
+  return note_probe<StreamQueue>(probing, plan);
+}
 Status keep(int, void*, const Keeping& keeping, StreamPlan* plan) noexcept {
   return note_keep<StreamQueue>(keeping, plan);
 }
@@ -260,6 +266,8 @@ constexpr DeviceStreams kStreams = {.make_stream = make_stream,
                                     .clear = clear_on,
                                     .seal = seal,
                                     .add = add,
+                                    .put = put_values,
+                                    .probe = probe,
                                     .keep = keep,
                                     .make_mark = make_mark,
                                     .drop_mark = drop_mark,

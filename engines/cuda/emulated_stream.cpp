@@ -119,6 +119,26 @@ Status add(int device, void* stream, const Adding& given, StreamPlan* plan) noex
   return note_add<EmulatedQueue>(adding, plan);
 }
 
+Status put_values(int device, void* stream, const Putting& given, StreamPlan* plan) noexcept {
+  const EmulatedQueue queue(device, stream);
+  Putting putting = given;
+  if (!plan->is_draft() && (!find(queue, &putting.to, given.size) ||
+                            !find(queue, &putting.from, given.size) ||
+                            !find(queue, &putting.reports, given.n_reports * sizeof(Report)) ||
+                            !find(queue, &putting.all_well, sizeof(uint64_t))))
+    return unknown("values", given.to, given.size);
+  return note_put<EmulatedQueue>(putting, plan);
+}
+
+Status probe(int device, void* stream, const Probing& given, StreamPlan* plan) noexcept {
+  const EmulatedQueue queue(device, stream);
+  Probing probing = given;
+  if (!plan->is_draft() && (!find(queue, &probing.raw, given.raw_size) ||
+                            !find(queue, &probing.reports, given.n_blocks * sizeof(Report))))
+    return unknown("a frame's data", given.raw, given.raw_size);
+  return note_probe<EmulatedQueue>(probing, plan);
+}
+
 Status keep(int device, void* stream, const Keeping& given, StreamPlan* plan) noexcept {
   const EmulatedQueue queue(device, stream);
   Keeping keeping = given;
@@ -244,6 +264,8 @@ const DeviceStreams emulated_streams = {.make_stream = make_stream,
                                         .clear = clear,
                                         .seal = seal,
                                         .add = add,
+                                        .put = put_values,
+                                        .probe = probe,
                                         .keep = keep,
                                         .make_mark = make_mark,
                                         .drop_mark = drop_mark,

@@ -36,7 +36,8 @@ struct Judge {
   WPR_ON_DEVICE void operator()(W& w) const {
     const uint64_t i = w.block(), size = raw_size(task, i);
     const Report report = task.reports[i];
-    const bool raw = report.full != 0 || report.written == 0;
+    const bool raw = report.full != 0 || report.written == 0,
+               noise = report.full == Report::kNoise;
     const bool elsewhere = report.elsewhere != 0 || report.first_bad != Report::kNone ||
                            (!raw && report.written > size);
     const uint32_t word = raw ? static_cast<uint32_t>(size) | kRaw
@@ -54,6 +55,7 @@ struct Judge {
           *to = {0, word, checksum};
           if (elsewhere) W::set_bits(reinterpret_cast<std::byte*>(&result->elsewhere), 1);
           if (raw) W::add_to(reinterpret_cast<std::byte*>(&result->n_raw), 1);
+          if (noise) W::add_to(reinterpret_cast<std::byte*>(&result->n_noise), 1);
         },
         w.lane());
   }

@@ -1,11 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 // Values that a frame holds as they are, on a stream: those of a block whose code, made with error
-// feedback, is not worth storing, and those that are added to others.
+// feedback, is not worth storing, and those that are added to others, or looked at.
 #pragma once
 
 #include <bit>
 
+#include "base/noise.hpp"
 #include "engines/cuda/all_blocks.hpp"
+#include "engines/cuda/copy.hpp"
 
 namespace wirepress::cuda {
 
@@ -138,6 +140,73 @@ struct AddValues {
   }
 };
 
+// A block of warps copies 16 KiB, unless *all_well says no.
+struct PutBytes {
+  static constexpr unsigned kWarps = 4;
+  static constexpr uint64_t kEach = 4096;  // of a warp
+  Putting of;
+  static constexpr uint64_t blocks(uint64_t size) {
+    return (size + kWarps * kEach - 1) / (kWarps * kEach);
+  }
+
+  template <class W>
+  WPR_ON_DEVICE void operator()(W& w) const {
+    const uint64_t first = (w.block() * kWarps + w.warp()) * kEach;
+    if (*of.all_well == 0 || first >= of.size) return;
+    copy_any(w, of.from + first, of.to + first, of.size - first < kEach ? of.size - first : kEach);
+  }
+};
+
+// A block of warps looks at a block of the frame, a warp at a window.
+struct FindNoise {
+  static constexpr unsigned kWarps = noise::kWindows;
+  static constexpr size_t kShared = 256 * sizeof(uint32_t);  // counts of all values of bytes
+  static constexpr uint32_t kPeeked = 1u << 31;              // of a value that was peeked at
+  Probing of;
+
+  template <class W>
+  WPR_ON_DEVICE void operator()(W& w) const {
+    const uint64_t at = w.block() * of.block_size, left = of.raw_size - at;
+    const uint64_t size = left < of.block_size ? left : of.block_size;
+    if (size < noise::kLeastSize) return;
+    std::byte* const counts = w.shared();
+    std::byte* const own = counts + 4 * kLanes * w.warp();
+    w.each([=](uint32_t lane) { put(own + 4 * lane, uint32_t{0}); }, w.lane());
+    w.sync();
+    const std::byte* const window = of.raw + at + w.warp() * noise::step_of(size);
+    w.each(
+        [=](uint32_t lane) {
+          for (uint32_t i = lane; i < noise::kWindow; i += kLanes) {
+            std::byte* const count = counts + 4 * static_cast<uint32_t>(window[i]);
+            W::add_to(count, 1);
+            if (i < noise::kPeek) W::set_bits(count, kPeeked);
+          }
+        },
+        w.lane());
+    w.sync();
+    if (w.warp() == 0) judge(w, counts, of.reports + w.block());
+  }
+
+ private:
+  template <class W>
+  static WPR_ON_DEVICE void judge(W& w, const std::byte* counts, Report* report) {
+    auto weight = w.all(uint32_t{0}), peeked = w.all(uint32_t{0});
+    for (uint32_t i = 0; i < 256; i += kLanes) {
+      const auto count =
+          w.map([=](uint32_t lane) { return get<uint32_t>(counts + 4 * (i + lane)); }, w.lane());
+      weight = w.map([](uint32_t sum, uint32_t n) { return sum + noise::weight(n & ~kPeeked); },
+                     weight, count);
+      peeked = w.map([](uint32_t sum, uint32_t n) { return sum + n / kPeeked; }, peeked, count);
+    }
+    if (w.sum(peeked) < noise::kFewValues || w.sum(weight) >= noise::kMostWeight) return;
+    w.each(
+        [=](uint32_t lane) {
+          if (lane == 0) *report = {0, Report::kNone, Report::kNoise, 0};
+        },
+        w.lane());
+  }
+};
+
 // What the values lack of the sum is kept.
 struct KeepRest {
   static constexpr unsigned kWarps = 4;
@@ -200,6 +269,21 @@ Status note_add(const Adding& adding, StreamPlan* plan) noexcept {
                            CheckReports::blocks(adding.n_reports)));
   return planner.launch(AddValues{adding.to, adding.base, adding.from, n, adding.all_well},
                         AddValues::blocks(n));
+}
+
+// For DeviceStreams::put, of such memory.
+template <class Queue>
+Status note_put(const Putting& putting, StreamPlan* plan) noexcept {
+  Planner<Queue> planner(plan);
+  WPR_TRY(planner.launch(CheckReports{putting.reports, putting.n_reports, putting.all_well, false},
+                         CheckReports::blocks(putting.n_reports)));
+  return planner.launch(PutBytes{putting}, PutBytes::blocks(putting.size));
+}
+
+// For DeviceStreams::probe, of such memory.
+template <class Queue>
+Status note_probe(const Probing& probing, StreamPlan* plan) noexcept {
+  return Planner<Queue>(plan).launch(FindNoise{probing}, probing.n_blocks);
 }
 
 // For DeviceStreams::keep, of such memory.

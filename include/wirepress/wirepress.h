@@ -228,13 +228,13 @@ WPR_API wpr_status wpr_copy(wpr_ctx *ctx, void *to, const void *from, size_t n);
  * may wait for the device, as its driver does. Frames have the bytes that wpr_compress_array makes.
  * A stream that is captured into a graph takes no jobs: WPR_PARAMETER.
  *
- * The device does all of a job where the recipe is one codec that has a kernel there, data lie at
- * multiples of 16 bytes, and option "probe" is off or the recipe loses something; to expand, where
- * the frame lies in memory of the cores, which check its sums in the call. Other jobs, and one that
- * the device failed, are done by wpr_wait, or by the wpr_poll that finds the stream ready, as
- * wpr_compress_array and wpr_decompress do them; wpr_get_device_work counts what a stream lost. So
- * are those that have nothing to do with a device, by the call itself. While there are jobs,
- * wpr_set is refused, but for "seed": a job has that of its call. wpr_free waits for them. */
+ * The device does all of a job where the recipe is one codec that has a kernel there, and data lie
+ * at multiples of 16 bytes; to expand, where the frame lies in memory of the cores, which check its
+ * sums in the call. Other jobs, and one that the device failed, are done by wpr_wait, or by the
+ * wpr_poll that finds the stream ready, as wpr_compress_array and wpr_decompress do them;
+ * wpr_get_device_work counts what a stream lost. So are those that have nothing to do with a
+ * device, by the call itself. While there are jobs, wpr_set is refused, but for "seed": a job has
+ * that of its call. wpr_free waits for them. */
 typedef struct wpr_job wpr_job;
 
 WPR_API wpr_status wpr_compress_async(wpr_ctx *ctx, const void *src, wpr_dtype dtype, int n_dims,
@@ -243,7 +243,7 @@ WPR_API wpr_status wpr_decompress_async(wpr_ctx *ctx, const void *src, size_t n,
                                         size_t cap, wpr_job **job);
 /* The same of wpr_compress_feedback_typed and wpr_decompress_add_typed ("gradients", below):
  * frames, residuals and sums have their bits, and *written of wpr_poll and wpr_wait is what they
- * say. The device adds float32 of every codec with a kernel there, and does all of a job with a
+ * say. The device adds what every codec with a kernel there expands, and does all of a job with a
  * residual where that kernel is for gradients; `residual` lies beside `src`, at a multiple of 16
  * bytes, and is the job's until it is done. What a job changes cannot be done twice: where the
  * device fails that has begun, so does the job, and `residual`, or `dst` that is added to, is

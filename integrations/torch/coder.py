@@ -5,7 +5,6 @@ device are coded there, and only their frames are copied."""
 from __future__ import annotations
 
 import atexit
-import threading
 import weakref
 from collections.abc import Callable, Iterable
 from typing import Any, Protocol
@@ -13,6 +12,7 @@ from typing import Any, Protocol
 import torch
 import wirepress
 from wirepress.errors import CorruptError
+from wirepress.torch.batches import Batches
 from wirepress.torch.memory import (
     as_array,
     as_bytes,
@@ -146,14 +146,14 @@ class Coder(_Waiting, LibraryCoder):
         super().__init__(recipe, threads)
         self._encoder = self._new_encoder(recipe, checksum)
         self._encoder.compress(as_array(torch.zeros(1)))  # what parsing cannot see is said now
-        self._batches = threading.local()
+        self._batches = Batches()
         self.lossless: bool = self._encoder.lossless("float32")
         self.sparse = is_sparse(recipe)
 
     def close(self) -> None:
         super().close()
         self._encoder = None
-        self._batches = threading.local()  # whose jobs hold the library's objects, too
+        self._batches.close()
 
     @property
     def wants_feedback(self) -> bool:
@@ -182,28 +182,19 @@ class Coder(_Waiting, LibraryCoder):
             return self._encoder.compress_feedback_into(
                 source, as_memory(residual), target, dtype=name
             )
-        row = source, None if residual is None else as_memory(residual), target, seed
         encoder = self._encoder
-        return self._batch(
+        return self._batches.add(
             ("encode", name),
             stream_of(values),
-            lambda rows, stream: encoder.compress_pieces_async(rows, dtype=name, stream=stream),
-        ).add(row)
-
-    def _batch(self, kind: Any, stream: int | None, begin: Callable[..., wirepress.Job]) -> _Batch:
-        """Of this thread, with what has been put in it and has not begun."""
-        kept = getattr(self._batches, "kept", None)
-        if kept is None or kept.job is not None or kept.kind != kind or kept.stream != stream:
-            if kept is not None:
-                kept.begin()
-            kept = self._batches.kept = _Batch(kind, stream, begin)
-        return kept
+            lambda pieces, stream: encoder.compress_pieces_async(pieces, dtype=name, stream=stream),
+            (source, None if residual is None else as_memory(residual), target, seed),
+        )
 
     def begin_decode(self, frame: torch.Tensor, out: torch.Tensor) -> Begun | None:
         """`decode`; None where it is done. Else both tensors are the work's own until then."""
         source, room = self._sized(frame, out), as_memory(out)
         if on_device(out):
-            return self._expanding(False, out).add((source, room))
+            return self._expand(False, source, room, stream_of(out))
         self._decoder.decompress(source, room)
         return None
 
@@ -211,16 +202,17 @@ class Coder(_Waiting, LibraryCoder):
         """`decode_add`, as `begin_decode`."""
         source, room = self._sized(frame, out), as_memory(out)
         if on_device(out):
-            return self._expanding(True, out).add((source, room))
+            return self._expand(True, source, room, stream_of(out))
         self._decoder.decompress_add(source, room)
         return None
 
-    def _expanding(self, add: bool, out: torch.Tensor) -> _Batch:
+    def _expand(self, add: bool, frame: Any, room: Any, stream: int | None) -> Begun:
         decoder = self._decoder
-        return self._batch(
+        return self._batches.add(
             ("add" if add else "expand", ""),
-            stream_of(out),
-            lambda rows, stream: decoder.decompress_pieces_async(rows, add=add, stream=stream),
+            stream,
+            lambda pieces, stream: decoder.decompress_pieces_async(pieces, add=add, stream=stream),
+            (frame, room),
         )
 
     def _sized(self, frame: torch.Tensor, out: torch.Tensor) -> Any:
@@ -228,34 +220,6 @@ class Coder(_Waiting, LibraryCoder):
         memory = as_array(frame)
         check_size("frame", self._decoder.inspect(memory).raw_size, out.nbytes)
         return memory
-
-
-class _Batch:
-    """Pieces that a device codes or expands as one job: it begins when somebody waits for one."""
-
-    def __init__(self, kind: Any, stream: int | None, begin: Callable[..., wirepress.Job]) -> None:
-        self.kind, self.stream, self._begin = kind, stream, begin
-        self._rows: list[Any] = []
-        self.job: wirepress.Job | None = None
-
-    def add(self, row: Any) -> _InBatch:
-        self._rows.append(row)
-        return _InBatch(self, len(self._rows) - 1)
-
-    def begin(self) -> wirepress.Job:
-        if self.job is None:
-            self.job = self._begin(self._rows, self.stream)
-            self._rows = []  # which are the job's
-        return self.job
-
-
-class _InBatch:
-    def __init__(self, batch: _Batch, number: int) -> None:
-        self._batch, self._number = batch, number
-
-    def result(self) -> int:
-        sizes: list[int] = self._batch.begin().result()
-        return sizes[self._number]
 
 
 class _Copying:

@@ -327,9 +327,8 @@ class _ReduceScatter(_Memory, ReduceScatter):
         messages, flags = post.all_to_all(room[: sum(sizes)], sizes, flag)
         wide = dtype if dtype == torch.float64 else torch.float32
         total = memory.room_beside(parts[post.rank], wide).copy_(parts[post.rank])
-        for rank, message in enumerate(messages):
-            if rank != post.rank:
-                packer.add(message, total, dtype)
+        came = [message for rank, message in enumerate(messages) if rank != post.rank]
+        packer.add_all(came, total, dtype)
         if watched and any(flags):
             watched.found.append((self._unit, ranks[flags.index(1)]))
             total.fill_(float("nan"))

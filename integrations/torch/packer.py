@@ -12,7 +12,8 @@ import torch
 from wirepress import arrays
 from wirepress.errors import ParameterError, UnsupportedError
 from wirepress.torch import memory
-from wirepress.torch.coder import Begun, LibraryCoder, Row, check_size, size_of
+from wirepress.torch.batches import Batches
+from wirepress.torch.coder import Begun, LibraryCoder, Row, check_size, size_of, wait_for
 from wirepress.torch.memory import (
     FLOATS,
     HALVES,
@@ -70,12 +71,14 @@ class Packer(LibraryCoder):
         super().__init__(recipe, threads)
         self.seed, self._seed_step = seed, seed_step
         self._encoders: dict[tuple[torch.dtype, bool], tuple[Any, torch.dtype]] = {}
+        self._batches = Batches()
         if recipe != AUTO:
             self._takes(torch.float32, complain=True)
 
     def close(self) -> None:
         super().close()
         self._encoders.clear()
+        self._batches.close()
 
     def lossless(self, dtype: torch.dtype) -> bool:
         """Whether messages of such tensors hold every bit, though loss is allowed."""
@@ -114,7 +117,7 @@ class Packer(LibraryCoder):
         plain: bool = False,
     ) -> list[int]:
         """`pack` of several, one behind the other in `out`, which has their bounds; returns their
-        sizes. None: no message, of 0 bytes. A device makes them side by side.
+        sizes. None: no message, of 0 bytes. A device makes them as one job.
 
         `plain`: without trying to make them smaller.
         """
@@ -164,22 +167,25 @@ class Packer(LibraryCoder):
         encoder, carrier = self._encoder(wide, lossy)
         if lossy:
             self.seed += self._seed_step
+        target, left = as_array(out), None
+        if residual is None:
+            source, name = _array(as_type(values, carrier))
+        else:
+            (source, name), left = as_gradient(values), as_memory(residual)
+        if on_device(values):
+            return self._batches.add(
+                (encoder, name),
+                stream_of(values),
+                lambda pieces, stream: encoder.compress_pieces_async(
+                    pieces, dtype=name, stream=stream
+                ),
+                (source, left, target, self.seed),
+            )
+        if lossy:
             encoder.set("seed", self.seed)
-        there, target, stream = on_device(values), as_array(out), stream_of(values)
-        if residual is not None:
-            if there:  # whose casts are PyTorch's
-                values = as_type(values, torch.float32)
-            source, name = as_gradient(values)
-            left = as_memory(residual)
-            if there:
-                return encoder.compress_feedback_async(
-                    source, left, target, dtype=name, stream=stream
-                )
-            return encoder.compress_feedback_into(source, left, target, dtype=name)
-        array, name = _array(as_type(values, carrier))
-        if there:
-            return encoder.compress_async(array, target, dtype=name, stream=stream)
-        return encoder.compress_into(array, target, dtype=name)
+        if residual is None:
+            return encoder.compress_into(source, target, dtype=name)
+        return encoder.compress_feedback_into(source, left, target, dtype=name)
 
     def unpack(self, message: torch.Tensor, out: torch.Tensor) -> None:
         """Expands a message to `out` (contiguous), which has the dtype that it was made of."""
@@ -195,17 +201,23 @@ class Packer(LibraryCoder):
     def unpack_all(
         self, messages: Sequence[torch.Tensor], outs: Sequence[torch.Tensor | None]
     ) -> None:
-        """`unpack` of several, but for those whose place is None. On a device they are expanded one
-        behind the other, and waited for together."""
-        jobs = []
+        """`unpack` of several, but for those whose place is None; a device does it as one job."""
+        begun, decoder = [], self._decoder
         for message, out in zip(messages, outs, strict=True):
             if out is not None and self._suits_job(message, out):
-                frame, room = as_array(message[:-1]), as_memory(as_bytes(out))
-                jobs.append(self._decoder.decompress_async(frame, room, stream=stream_of(out)))
+                piece = as_array(message[:-1]), as_memory(as_bytes(out))
+                expand = decoder.decompress_pieces_async
+                begun.append(
+                    self._batches.add(
+                        "expand",
+                        stream_of(out),
+                        lambda pieces, stream: expand(pieces, stream=stream),
+                        piece,
+                    )
+                )
             elif out is not None:
                 self.unpack(message, out)
-        for job in jobs:
-            job.result()
+        wait_for(begun)
 
     def _suits_job(self, message: torch.Tensor, out: torch.Tensor) -> bool:
         """Whether a device expands a message to where it belongs."""
@@ -213,21 +225,38 @@ class Packer(LibraryCoder):
             return False
         return self._decoder.inspect(as_array(message[:-1])).raw_size == out.nbytes
 
-    def add(self, message: torch.Tensor, out: torch.Tensor, dtype: torch.dtype) -> None:
-        """Adds a message that was made of floats of `dtype` to `out`."""
+    def add_all(
+        self, messages: Sequence[torch.Tensor], out: torch.Tensor, dtype: torch.dtype
+    ) -> None:
+        """Adds messages that were made of floats of `dtype` to `out`, one after the other. A device
+        is waited for once, where all of them are frames of float32."""
         if not out.numel():
             return
-        if out.dtype == torch.float32 and message[-1] == _FRAME:
-            body = as_array(message[:-1])
-            info = self._decoder.inspect(body)
-            if info.dtype == "float32":
-                check_size("message", info.raw_size, out.nbytes)
-                self._decoder.set_stream(stream_of(out))
-                self._decoder.decompress_add(body, as_memory(out))
-                return
-        values = memory.room_beside(out, dtype)
-        self.unpack(message, values)
-        out.add_(values)
+        room, stream = as_memory(out), stream_of(out)
+        add_up = [self._adds_up(message, out) for message in messages]
+        if on_device(out) and all(add_up):
+            pieces = [(as_array(message[:-1]), room) for message in messages]
+            begin = self._decoder.decompress_pieces_async
+            wait_for([begin([piece], add=True, stream=stream) for piece in pieces])
+            return
+        for message, adds_up in zip(messages, add_up, strict=True):
+            if adds_up:
+                self._decoder.set_stream(stream)
+                self._decoder.decompress_add(as_array(message[:-1]), room)
+            else:
+                values = memory.room_beside(out, dtype)
+                self.unpack(message, values)
+                out.add_(values)
+
+    def _adds_up(self, message: torch.Tensor, out: torch.Tensor) -> bool:
+        """Whether a message is a frame that the library adds to `out`."""
+        if out.dtype != torch.float32 or message[-1] != _FRAME:
+            return False
+        info = self._decoder.inspect(as_array(message[:-1]))
+        if info.dtype != "float32":
+            return False
+        check_size("message", info.raw_size, out.nbytes)
+        return True
 
     def _expand(self, frame: torch.Tensor, out: torch.Tensor) -> None:
         info = self._decoder.inspect(as_array(frame))

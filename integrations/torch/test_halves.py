@@ -74,7 +74,7 @@ def test_packers_keep_what_halves_lose(dtype: torch.dtype) -> None:
             size = packer.pack(values, out, lossy=True, residual=residual)
         frames.append((out[:size].clone(), residual))
         total = torch.zeros(N)
-        packer.add(out[:size], total, dtype)
+        packer.add_all([out[:size]], total, dtype)
         assert torch.allclose(total, values.float(), atol=1e-2)
         packer.close()
     assert torch.equal(frames[0][0], frames[1][0]) and torch.equal(frames[0][1], frames[1][1])

@@ -387,9 +387,8 @@ class Compressor:
 
         Memory is kept for the next job, and any number may be on their way; `set` is refused
         meanwhile, but for `seed`: a job has that of its call. The device does all of a job where
-        the recipe is one codec with a kernel there, and option `probe` is off or the codec loses
-        something. Other jobs are done by `result`, or by the `done` that finds the stream ready;
-        those of arrays of the CPU by this call.
+        the recipe is one codec with a kernel there. Other jobs are done by `result`, or by the
+        `done` that finds the stream ready; those of arrays of the CPU by this call.
 
         >>> import numpy as np
         >>> compressor = Compressor("onebit", threads=1)

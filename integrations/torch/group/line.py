@@ -312,9 +312,9 @@ class Line(dist.ProcessGroup):
         """Sums this rank's part over the ranks, into `mine`: its own, then by rank."""
         dtype = mine.dtype
         total = mine if dtype == torch.float64 else memory.as_type(mine, torch.float32)
-        for rank, message in enumerate(self._swap(parts, lossy=True)):
-            if rank != self._rank:
-                self._packer.add(message, total, dtype)
+        messages = self._swap(parts, lossy=True)
+        del messages[self._rank]
+        self._packer.add_all(messages, total, dtype)
         if op == dist.ReduceOp.AVG:
             total.div_(self._size)
         if total is not mine:
