@@ -95,9 +95,10 @@ Status DeviceBlocks::make_feedback(int worker, size_t i, Bytes out, Payload* pay
     WPR_TRY(device_.chain->encode_feedback(worker, block, residual, draw(i), limit, out,
                                            &payload->size, &coded));
   } else {
-    share_.cores(residual.size(), !device_.chain ? device_.why
-                                  : halves_      ? "block by block the device's kernels take gradients of float32"
-                                                 : "the device's kernel has no error feedback");
+    share_.cores(residual.size(),
+                 !device_.chain ? device_.why
+                 : halves_      ? "block by block the device's kernels take gradients of float32"
+                                : "the device's kernel has no error feedback");
     Staging& staging = staging_[static_cast<size_t>(worker)];
     Bytes values, rest;
     WPR_TRY(reserve(staging.raw, residual.size(), &values));

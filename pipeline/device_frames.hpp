@@ -97,7 +97,7 @@ class DeviceEncoding : public DeviceFrame {
     const Halves& halves;  // of `raw`
     bool staged;           // dst is the cores', and the frame is made in pinned memory
     bool probed;           // blocks that look like noise are stored as they are
-    size_t bound;  // of the frame
+    size_t bound;          // of the frame
   };
   // header: complete, as it is written in `head`.
   DeviceEncoding(const OnDevice& on, const Recipe& recipe, const Header& header, ConstBytes head,

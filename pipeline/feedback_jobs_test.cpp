@@ -77,8 +77,8 @@ struct Step {
   wpr_status expect(wpr_ctx* ctx) {
     frame.resize(wpr_bound(ctx, 4 * n));
     size_t size = 0, n_values = 0;
-    const wpr_status status = wpr_compress_feedback_typed(
-        ctx, raw.data(), dtype, floats(rest), n, frame.data(), frame.size(), &size);
+    const wpr_status status = wpr_compress_feedback_typed(ctx, raw.data(), dtype, floats(rest), n,
+                                                          frame.data(), frame.size(), &size);
     frame.resize(status == WPR_OK ? size : 0);
     if (status != WPR_OK) return status;
     return wpr_decompress_add_typed(ctx, frame.data(), size, sum.data(), dtype, n, &n_values);

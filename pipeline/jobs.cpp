@@ -419,16 +419,15 @@ Status Jobs::plan_compress(Job* job, JobPart* part, bool* can) {
   part->whole = feedback && on.kernel->encode_feedback == nullptr;
   part->staged = !place_of(call.dst.data()).on_device();
   const size_t bound = context_.writer.bound(header.raw_size);
-  job->makes.emplace_back(
-      on, recipe, header, part->head, call.seed,
-      DeviceEncoding::Data{.raw = call.src,
-                           .residual = call.residual,
-                           .dst = call.dst,
-                           .halves = call.halves,
-                           .staged = part->staged,
-                           .probed = probed,
-                           .bound = bound},
-      job->plan);
+  job->makes.emplace_back(on, recipe, header, part->head, call.seed,
+                          DeviceEncoding::Data{.raw = call.src,
+                                               .residual = call.residual,
+                                               .dst = call.dst,
+                                               .halves = call.halves,
+                                               .staged = part->staged,
+                                               .probed = probed,
+                                               .bound = bound},
+                          job->plan);
   WPR_TRY(job->makes.back().check(can));
   if (!*can) job->makes.pop_back();
   return {};
@@ -492,8 +491,8 @@ Status Jobs::plan_decompress(Job* job, JobPart* part, bool* can) {
   part->n_blocks = blocks.size();
   const OnDevice on = on_device(*job, parsed.chain->recipe(), call.halves);
   part->kernel = on.kernel;
-  if (on.kernel == nullptr || (call.halves && on.casts == nullptr) || !fits_kernels(call.dst.data(), header) ||
-      std::ranges::any_of(blocks, &Block::own))
+  if (on.kernel == nullptr || (call.halves && on.casts == nullptr) ||
+      !fits_kernels(call.dst.data(), header) || std::ranges::any_of(blocks, &Block::own))
     return {};
   part->whole = adds && (on.kernel->decode_add == nullptr || call.halves);
   const Bytes dst = call.dst.first(call.halves.size_of(header.raw_size));

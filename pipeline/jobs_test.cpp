@@ -178,7 +178,7 @@ Data mixed(size_t block, size_t n_blocks) {
   for (size_t i = 0; i < n_blocks; ++i)
     for (size_t k = 0; k < block; ++k) {
       uint8_t& byte = raw[i * block + k];
-      if (i % 4 == 1) byte = static_cast<uint8_t>(random());             // noise
+      if (i % 4 == 1) byte = static_cast<uint8_t>(random());              // noise
       if (i % 4 == 2) byte = static_cast<uint8_t>(random() % (170 + i));  // few values, and more
     }
   raw.resize(raw.size() - 12);

@@ -122,10 +122,10 @@ Status add(int device, void* stream, const Adding& given, StreamPlan* plan) noex
 Status put_values(int device, void* stream, const Putting& given, StreamPlan* plan) noexcept {
   const EmulatedQueue queue(device, stream);
   Putting putting = given;
-  if (!plan->is_draft() && (!find(queue, &putting.to, given.size) ||
-                            !find(queue, &putting.from, given.size) ||
-                            !find(queue, &putting.reports, given.n_reports * sizeof(Report)) ||
-                            !find(queue, &putting.all_well, sizeof(uint64_t))))
+  if (!plan->is_draft() &&
+      (!find(queue, &putting.to, given.size) || !find(queue, &putting.from, given.size) ||
+       !find(queue, &putting.reports, given.n_reports * sizeof(Report)) ||
+       !find(queue, &putting.all_well, sizeof(uint64_t))))
     return unknown("values", given.to, given.size);
   return note_put<EmulatedQueue>(putting, plan);
 }

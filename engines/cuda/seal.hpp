@@ -36,8 +36,7 @@ struct Judge {
   WPR_ON_DEVICE void operator()(W& w) const {
     const uint64_t i = w.block(), size = raw_size(task, i);
     const Report report = task.reports[i];
-    const bool raw = report.full != 0 || report.written == 0,
-               noise = report.full == Report::kNoise;
+    const bool raw = report.full != 0 || report.written == 0, noise = report.full == Report::kNoise;
     const bool elsewhere = report.elsewhere != 0 || report.first_bad != Report::kNone ||
                            (!raw && report.written > size);
     const uint32_t word = raw ? static_cast<uint32_t>(size) | kRaw
