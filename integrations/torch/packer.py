@@ -9,6 +9,7 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 import torch
+import wirepress
 from wirepress import arrays
 from wirepress.errors import ParameterError, UnsupportedError
 from wirepress.torch import memory
@@ -203,18 +204,14 @@ class Packer(LibraryCoder):
     ) -> None:
         """`unpack` of several, but for those whose place is None; a device does it as one job."""
         begun, decoder = [], self._decoder
+
+        def begin(pieces: list[Any], stream: int | None) -> wirepress.Job:
+            return decoder.decompress_pieces_async(pieces, stream=stream)
+
         for message, out in zip(messages, outs, strict=True):
             if out is not None and self._suits_job(message, out):
                 piece = as_array(message[:-1]), as_memory(as_bytes(out))
-                expand = decoder.decompress_pieces_async
-                begun.append(
-                    self._batches.add(
-                        "expand",
-                        stream_of(out),
-                        lambda pieces, stream: expand(pieces, stream=stream),
-                        piece,
-                    )
-                )
+                begun.append(self._batches.add("expand", stream_of(out), begin, piece))
             elif out is not None:
                 self.unpack(message, out)
         wait_for(begun)
