@@ -5,6 +5,7 @@ device are coded there, and only their frames are copied."""
 from __future__ import annotations
 
 import atexit
+import contextlib
 import weakref
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any, Protocol
@@ -268,26 +269,33 @@ class PlainCoder(_Waiting):
 PLAIN = PlainCoder()
 
 
+def _on(stream: int | None, values: torch.Tensor) -> contextlib.AbstractContextManager[Any]:
+    """The stream of a batch, whichever its thread is on when it begins."""
+    if stream is None or stream == stream_of(values):
+        return contextlib.nullcontext()
+    return torch.cuda.stream(torch.cuda.ExternalStream(stream, values.device))
+
+
 class _Fetched:
     """Values of a device that a copy brings to their places in memory of the CPU."""
 
     def __init__(self, pieces: list[Any], stream: int | None) -> None:
-        values = torch.cat([as_floats(each).view(-1) for each, _ in pieces])
-        self._row = room_on_cpu(values.nbytes, values)
-        self._row.copy_(as_bytes(values), non_blocking=True)
         self._places = [place for _, place in pieces]
         self._sizes = [place.numel() for place in self._places]
-        self._passed = None
-        if values.is_cuda:
-            self._passed = torch.cuda.Event()
-            self._passed.record()
+        self._row, self._passed = room_on_cpu(sum(self._sizes), pieces[0][0]), None
+        with _on(stream, pieces[0][0]):
+            values = torch.cat([as_floats(each).view(-1) for each, _ in pieces])
+            self._row.copy_(as_bytes(values), non_blocking=True)
+            if values.is_cuda:
+                self._passed = torch.cuda.current_stream(values.device).record_event()
 
     def result(self) -> list[int]:
         if self._passed:
             self._passed.synchronize()
-        for place, part in zip(self._places, self._row.split(self._sizes), strict=False):
-            place.copy_(part)
-        self._places = []
+        if self._places:
+            for place, part in zip(self._places, self._row.split(self._sizes), strict=True):
+                place.copy_(part)
+            self._places = []
         return self._sizes
 
 
@@ -299,8 +307,9 @@ class _Put:
         self._sizes = [out.nbytes for out in outs]
         row = room_on_cpu(sum(self._sizes), outs[0])
         torch.cat([frame for frame, _ in pieces], out=row)
-        there = row.view(torch.float32).to(outs[0].device, non_blocking=True)
-        self._place(outs, there.split([out.numel() for out in outs]))
+        with _on(stream, outs[0]):
+            there = row.view(torch.float32).to(outs[0].device, non_blocking=True)
+            self._place(outs, there.split([out.numel() for out in outs]))
 
     def _place(self, outs: list[torch.Tensor], values: Sequence[torch.Tensor]) -> None:
         torch._foreach_copy_(outs, values)
