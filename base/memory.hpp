@@ -30,6 +30,9 @@ struct DeviceMemory {
   const DeviceStreams* streams;  // nullptr: every call waits
 };
 
+// Of the calling thread: whether the library has made it, and no program's work goes on there.
+inline thread_local bool is_own_thread = false;
+
 // Where an address lies.
 struct Place {
   const DeviceMemory* memory = nullptr;  // nullptr: where the cores reach it

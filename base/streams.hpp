@@ -150,8 +150,8 @@ struct DeviceStreams {
   void (*drop_stream)(int device, void* stream) noexcept;
   // Whether a job may be put there: not while the stream's work is recorded for later (a graph).
   Status (*check)(int device, void* stream) noexcept;
-  // Memory of the cores that copies and kernels of the devices reach while nobody waits; allocates.
-  Status (*pin)(size_t size, void** at) noexcept;
+  // Memory of the cores that copies and kernels of all devices reach while nobody waits; allocates.
+  Status (*pin)(int device, size_t size, void** at) noexcept;
   void (*unpin)(void* at) noexcept;
   Status (*copy)(int device, void* stream, std::byte* to, const std::byte* from,
                  size_t size) noexcept;

@@ -60,7 +60,7 @@ Status DeviceBuffer::prepare(const Place& place, bool pinned, size_t size) {
   release();
   void* at = nullptr;
   const size_t room = size + size / 4;
-  WPR_TRY(pinned ? place.memory->streams->pin(room, &at)
+  WPR_TRY(pinned ? place.memory->streams->pin(place.device, room, &at)
                  : place.memory->allocate(place.device, room, &at));
   place_ = place;
   pinned_ = pinned;

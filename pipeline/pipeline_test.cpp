@@ -414,7 +414,7 @@ TEST(Stream, TruncationIsNeverDone) {
   const Raw frame = stream(door, floats(1500), 4000);
   for (size_t n = 0; n < frame.size(); ++n) {
     bool done;
-    expand(door, Raw(frame.begin(), frame.begin() + static_cast<long>(n)), 1 << 20, 1 << 20, &done);
+    expand(door, Raw(frame.begin(), frame.begin() + static_cast<long>(n)), 1 << 14, 1 << 14, &done);
     EXPECT_FALSE(done) << n;
   }
 }

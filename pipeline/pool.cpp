@@ -6,6 +6,7 @@
 #include <deque>
 #include <exception>
 
+#include "base/memory.hpp"
 #include "base/process.hpp"
 
 namespace wirepress {
@@ -62,6 +63,7 @@ struct ThreadPool::Crew {
   }
 
   void serve(int worker, std::condition_variable* mine) {
+    is_own_thread = true;
     uint64_t seen = 0;
     std::unique_lock lock(mutex);
     while (true) {

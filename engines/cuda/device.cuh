@@ -96,7 +96,8 @@ class Stream {
                                                   : nullptr;
   }
 
-  // While it lives, a device, or the stream's, is the thread's current one; below 0: as it was.
+  // While it lives, a device, or the stream's, is the thread's current one; below 0: as it was. A
+  // thread of the library keeps it: to go back to the first one would make a context there.
   class Bound {
    public:
     explicit Bound(int device) noexcept {
@@ -105,7 +106,7 @@ class Stream {
     }
     explicit Bound(const Stream& stream) noexcept : Bound(stream.device_) {}
     ~Bound() {
-      if (changed_) cudaSetDevice(before_);
+      if (changed_ && !is_own_thread) cudaSetDevice(before_);
     }
     Bound(const Bound&) = delete;
     Bound& operator=(const Bound&) = delete;

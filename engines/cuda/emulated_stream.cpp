@@ -35,7 +35,7 @@ bool is_pinned(const std::byte* at, size_t size) {
   return address + size <= it->first + it->second;
 }
 
-Status pin(size_t size, void** at) noexcept {
+Status pin(int, size_t size, void** at) noexcept {
   const size_t room = (std::max<size_t>(size, 1) + 63) / 64 * 64;
   void* const memory = std::aligned_alloc(64, room);
   if (memory == nullptr) return fail(Code::kNoMemory, "cuda: no memory for %zu bytes", size);

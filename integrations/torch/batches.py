@@ -1,16 +1,22 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Pieces that a device codes or expands as one job, which takes as many launches and copies as one
-piece does."""
+"""Pieces that a device codes, expands or copies as one job, which takes as many launches and copies
+as one piece does."""
 
 from __future__ import annotations
 
 import threading
 from collections.abc import Callable
-from typing import Any
+from typing import Any, Protocol
 
-import wirepress
 
-BeginJob = Callable[[list[Any], int | None], wirepress.Job]
+class JobOfPieces(Protocol):
+    """As `wirepress.Job` of several pieces."""
+
+    def result(self) -> list[int]:
+        """Waits for it; returns the pieces' sizes."""
+
+
+BeginJob = Callable[[list[Any], int | None], JobOfPieces]
 """Begins a job of pieces, on a stream."""
 
 
@@ -39,13 +45,13 @@ class _Batch:
     def __init__(self, kind: Any, stream: int | None, begin: BeginJob) -> None:
         self.kind, self.stream, self._begin = kind, stream, begin
         self._pieces: list[Any] = []
-        self.job: wirepress.Job | None = None
+        self.job: JobOfPieces | None = None
 
     def add(self, piece: Any) -> InBatch:
         self._pieces.append(piece)
         return InBatch(self, len(self._pieces) - 1)
 
-    def begin(self) -> wirepress.Job:
+    def begin(self) -> JobOfPieces:
         if self.job is None:
             self.job = self._begin(self._pieces, self.stream)
             self._pieces = []  # which are the job's
@@ -60,5 +66,4 @@ class InBatch:
 
     def result(self) -> int:
         """Waits for the job; returns what it says of this piece."""
-        sizes: list[int] = self._batch.begin().result()
-        return sizes[self._number]
+        return self._batch.begin().result()[self._number]

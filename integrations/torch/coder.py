@@ -5,8 +5,9 @@ device are coded there, and only their frames are copied."""
 from __future__ import annotations
 
 import atexit
+import contextlib
 import weakref
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any, Protocol
 
 import torch
@@ -20,6 +21,7 @@ from wirepress.torch.memory import (
     as_gradient,
     as_memory,
     on_device,
+    room_on_cpu,
     stream_of,
 )
 from wirepress.torch.recipes import SPARSE_BYTES, is_sparse, needs_feedback, sparse_share
@@ -222,21 +224,14 @@ class Coder(_Waiting, LibraryCoder):
         return memory
 
 
-class _Copying:
-    """A copy from a device, on its current stream."""
-
-    def __init__(self, stream: torch.cuda.Stream, size: int) -> None:
-        self._stream, self._size = stream, size
-
-    def result(self) -> int:
-        self._stream.synchronize()
-        return self._size
-
-
 class PlainCoder(_Waiting):
-    """Values as float32, as they are, for tensors that are too small to be worth a frame."""
+    """Values as float32, as they are, for tensors that are too small to be worth a frame. Those of
+    a device go by one copy."""
 
     recipe, lossless, sparse, wants_feedback = "none", True, False, False
+
+    def __init__(self) -> None:
+        self._batches = Batches()
 
     def bound(self, n: int) -> int:
         return 4 * n
@@ -249,21 +244,85 @@ class PlainCoder(_Waiting):
         seed: int = 0,
     ) -> int | Begun:
         size = 4 * values.numel()
-        out[:size].copy_(as_bytes(as_floats(values)), non_blocking=True)
-        if not values.is_cuda:
-            return size
-        return _Copying(torch.cuda.current_stream(values.device), size)
+        if on_device(values):
+            return self._batches.add("fetch", stream_of(values), _Fetched, (values, out[:size]))
+        out[:size].copy_(as_bytes(as_floats(values)))
+        return size
 
     def begin_decode(self, frame: torch.Tensor, out: torch.Tensor) -> Begun | None:
         check_size("frame", frame.numel(), out.nbytes)
+        if on_device(out):
+            return self._batches.add("put", stream_of(out), _Put, (frame, out))
         as_bytes(out).copy_(frame)
         return None
 
     def begin_decode_add(self, frame: torch.Tensor, out: torch.Tensor) -> Begun | None:
+        check_size("frame", frame.numel(), out.nbytes)
+        if on_device(out):
+            return self._batches.add("add", stream_of(out), _Added, (frame, out))
         values = torch.empty_like(out)
-        self.decode(frame, values)
+        as_bytes(values).copy_(frame)
         out.add_(values)
         return None
+
+
+PLAIN = PlainCoder()
+
+
+def _on(stream: int | None, values: torch.Tensor) -> contextlib.AbstractContextManager[Any]:
+    """The stream of a batch, whichever its thread is on when it begins."""
+    if stream is None or stream == stream_of(values):
+        return contextlib.nullcontext()
+    return torch.cuda.stream(torch.cuda.ExternalStream(stream, values.device))
+
+
+class _Fetched:
+    """Values of a device that a copy brings to their places in memory of the CPU."""
+
+    def __init__(self, pieces: list[Any], stream: int | None) -> None:
+        self._places = [place for _, place in pieces]
+        self._sizes = [place.numel() for place in self._places]
+        self._row, self._passed = room_on_cpu(sum(self._sizes), pieces[0][0]), None
+        with _on(stream, pieces[0][0]):
+            values = torch.cat([as_floats(each).view(-1) for each, _ in pieces])
+            self._row.copy_(as_bytes(values), non_blocking=True)
+            if values.is_cuda:
+                self._passed = torch.cuda.current_stream(values.device).record_event()
+
+    def result(self) -> list[int]:
+        if self._passed:
+            self._passed.synchronize()
+        if self._places:
+            for place, part in zip(self._places, self._row.split(self._sizes), strict=True):
+                place.copy_(part)
+            self._places = []
+        return self._sizes
+
+
+class _Put:
+    """Frames that a copy brings to a device, in the order of its stream."""
+
+    def __init__(self, pieces: list[Any], stream: int | None) -> None:
+        outs = [out.view(-1) for _, out in pieces]
+        self._sizes = [out.nbytes for out in outs]
+        row = room_on_cpu(sum(self._sizes), outs[0])
+        torch.cat([frame for frame, _ in pieces], out=row)
+        with _on(stream, outs[0]):
+            there = row.view(torch.float32).to(outs[0].device, non_blocking=True)
+            self._place(outs, there.split([out.numel() for out in outs]))
+
+    def _place(self, outs: list[torch.Tensor], values: Sequence[torch.Tensor]) -> None:
+        torch._foreach_copy_(outs, values)
+
+    def result(self) -> list[int]:
+        return self._sizes
+
+
+class _Added(_Put):
+    """The same, added to what is there."""
+
+    def _place(self, outs: list[torch.Tensor], values: Sequence[torch.Tensor]) -> None:
+        torch._foreach_add_(outs, values)
 
 
 AnyCoder = Coder | PlainCoder

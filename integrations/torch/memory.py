@@ -3,8 +3,9 @@
 
 from __future__ import annotations
 
+import contextlib
 import functools
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 import numpy as np
@@ -129,6 +130,16 @@ def stream_of(tensor: torch.Tensor) -> int | None:
     if not tensor.is_cuda:
         return None
     return int(torch.cuda.current_stream(tensor.device).cuda_stream)
+
+
+@contextlib.contextmanager
+def on_stream(stream: torch.cuda.Stream) -> Iterator[None]:
+    """What a thread works in that is wirepress's own, or that has this device already. The device
+    stays the thread's: to go back to another one would make a context there."""
+    if torch.cuda.current_device() != stream.device.index:
+        torch.cuda.set_device(stream.device)
+    with torch.cuda.stream(stream):
+        yield
 
 
 def stays(tensor: torch.Tensor) -> bool:

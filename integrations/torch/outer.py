@@ -24,7 +24,7 @@ from torch import nn
 from wirepress import patches
 from wirepress.errors import ParameterError, WirepressError
 from wirepress.torch.agreement import first_problem
-from wirepress.torch.coder import AnyCoder, Coder, PlainCoder
+from wirepress.torch.coder import PLAIN, AnyCoder, Coder
 from wirepress.torch.compiled import own_name
 from wirepress.torch.exchange import Frames, cut
 from wirepress.torch.meeting import Meeting, Rounds
@@ -184,7 +184,7 @@ class OuterStep(Uncopied):
         self._members: list[str] = []  # with whom, by their nonces
         self._closed = False
         recipe = self._method.recipe
-        self._coder: AnyCoder = PlainCoder()
+        self._coder: AnyCoder = PLAIN
         if recipe != "none":
             self._coder = Coder(recipe, threads=threads, checksum=True)
         self._packer = Packer(threads=threads)  # for those who catch up

@@ -225,21 +225,14 @@ class Packer(LibraryCoder):
     def add_all(
         self, messages: Sequence[torch.Tensor], out: torch.Tensor, dtype: torch.dtype
     ) -> None:
-        """Adds messages that were made of floats of `dtype` to `out`, one after the other. A device
-        is waited for once, where all of them are frames of float32."""
+        """Adds messages that were made of floats of `dtype` to `out`. One follows the other only
+        when that is there, whoever expanded it."""
         if not out.numel():
             return
-        room, stream = as_memory(out), stream_of(out)
-        add_up = [self._adds_up(message, out) for message in messages]
-        if on_device(out) and all(add_up):
-            pieces = [(as_array(message[:-1]), room) for message in messages]
-            begin = self._decoder.decompress_pieces_async
-            wait_for([begin([piece], add=True, stream=stream) for piece in pieces])
-            return
-        for message, adds_up in zip(messages, add_up, strict=True):
-            if adds_up:
-                self._decoder.set_stream(stream)
-                self._decoder.decompress_add(as_array(message[:-1]), room)
+        self._decoder.set_stream(stream_of(out))
+        for message in messages:
+            if self._adds_up(message, out):
+                self._decoder.decompress_add(as_array(message[:-1]), as_memory(out))
             else:
                 values = memory.room_beside(out, dtype)
                 self.unpack(message, values)

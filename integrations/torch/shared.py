@@ -68,7 +68,9 @@ def open_rooms(post: Post, n_values: int) -> Rooms | None:
     return Rooms(post, maps, n_values, False) if maps else None
 
 
-_DEVICE = 6  # among the arguments of reductions.rebuild_cuda_tensor
+# Among the arguments of reductions.rebuild_cuda_tensor: the device, and, last, whether to wait for
+# an event of the other one. Nothing has been written yet.
+_DEVICE = 6
 
 
 def open_there(post: Post, n_values: int, device: torch.device) -> Rooms | None:
@@ -85,7 +87,7 @@ def open_there(post: Post, n_values: int, device: torch.device) -> Rooms | None:
         for rank, (rebuild, args) in enumerate(handles if all(handles) else []):
             # Opened on this rank's device, whose kernels read it where it lies: opened on its own,
             # it would cost a context there.
-            there = (*args[:_DEVICE], device.index, *args[_DEVICE + 1 :])
+            there = (*args[:_DEVICE], device.index, *args[_DEVICE + 1 : -1], False)
             maps.append(own if rank == post.rank else rebuild(*there))
     maps = _agreed(post, maps)
     return Rooms(post, maps, n_values, True) if maps else None

@@ -24,7 +24,7 @@ from torch.distributed.fsdp import fully_shard  # noqa: E402
 from torch.multiprocessing import reductions  # noqa: E402
 from torch.nn.parallel import DistributedDataParallel  # noqa: E402
 from wirepress import _core  # noqa: E402
-from wirepress.torch import fsdp, memory, powersgd, shared, wires  # noqa: E402
+from wirepress.torch import coder, fsdp, memory, powersgd, shared, wires  # noqa: E402
 from wirepress.torch.ddp import buckets  # noqa: E402
 from wirepress.torch.transport import Post  # noqa: E402
 
@@ -262,6 +262,49 @@ def test_pieces_of_a_bucket_are_one_job(on_ranks: Callable[..., Any]) -> None:
         made, expanded = found["compress_pieces_async"], found["decompress_pieces_async"]
         assert len(made) == 1 and sum(made) >= 5  # the bucket of the first step has all
         assert expanded == 2 * made  # of two ranks
+
+
+@pytest.fixture
+def gpu(monkeypatch: pytest.MonkeyPatch) -> EmulatedGpu:
+    for owner, name in (
+        (memory, "device_address"),
+        (memory, "beside"),
+        (memory, "room_beside"),
+        (fsdp._Memory, "allocate"),
+        (buckets, "stays"),
+        (wires, "open_there"),
+        (buckets.Streams, "place"),
+    ):
+        monkeypatch.setattr(owner, name, getattr(owner, name))  # which is put back
+    return EmulatedGpu()
+
+
+def test_small_ones_go_by_one_copy(gpu: EmulatedGpu, monkeypatch: pytest.MonkeyPatch) -> None:
+    copies = []
+    monkeypatch.setattr(
+        coder, "room_on_cpu", lambda n, _: copies.append(n) or torch.empty(n, dtype=torch.uint8)
+    )
+    whole = [torch.randn(n) for n in (1, 300, 0, 17)]
+    whole.append(torch.randn(40).to(torch.bfloat16))
+    there = [gpu.like(values) for values in whole]
+    outs = [torch.zeros(4 * values.numel() + 9, dtype=torch.uint8) for values in whole]
+    begun = [coder.PLAIN.begin_encode(*each) for each in zip(there, outs, strict=True)]
+    sizes = [coder.size_of(each) for each in begun]
+    assert sizes == [4, 1200, 0, 68, 160] and copies == [sum(sizes)]
+    frames = [out[:size] for out, size in zip(outs, sizes, strict=True)]
+    for frame, values, out in zip(frames, whole, outs, strict=True):
+        assert torch.equal(frame.clone().view(torch.float32), values.float())
+        assert not out[frame.numel() :].any()
+    sums = [gpu.tensor(values.numel()).fill_(2.5) for values in whole]
+    coder.wait_for([coder.PLAIN.begin_decode_add(*each) for each in zip(frames, sums, strict=True)])
+    for values, total in zip(whole, sums, strict=True):
+        assert torch.equal(total, 2.5 + values.float())
+    coder.wait_for([coder.PLAIN.begin_decode(*each) for each in zip(frames, sums, strict=True)])
+    for values, total in zip(whole, sums, strict=True):
+        assert torch.equal(total, values.float())
+    assert len(copies) == 3
+    with pytest.raises(wirepress.CorruptError, match="holds 4 bytes, not 1200"):
+        coder.PLAIN.begin_decode(frames[0], sums[1])
 
 
 def sharded_steps(options: dict[str, Any]) -> tuple[list[torch.Tensor], dict[str, Any]]:

@@ -7,7 +7,7 @@ import pytest
 
 torch = pytest.importorskip("torch", reason="PyTorch is not installed")
 
-from wirepress.torch.coder import Coder, PlainCoder  # noqa: E402
+from wirepress.torch.coder import PLAIN, Coder  # noqa: E402
 from wirepress.torch.ddp.buckets import on_host  # noqa: E402
 from wirepress.torch.exchange import FLOATS, put  # noqa: E402
 from wirepress.torch.packer import Packer  # noqa: E402
@@ -59,7 +59,7 @@ def test_halves_make_the_frames_of_their_floats(recipe: str, dtype: torch.dtype)
 def test_small_ones_go_as_floats() -> None:
     for dtype in (*HALVES, torch.float32):
         values, out = gradient(dtype)[:1000], torch.empty(4000, dtype=torch.uint8)
-        assert PlainCoder().encode(values, out) == 4000
+        assert PLAIN.encode(values, out) == 4000
         assert torch.equal(out.view(torch.float32), values.float())
 
 

@@ -22,7 +22,7 @@ import torch.distributed as dist
 import wirepress
 from torch.distributed.distributed_c10d import AllgatherOptions
 from wirepress.errors import CorruptError, ParameterError
-from wirepress.torch.coder import AnyCoder, Coder, PlainCoder
+from wirepress.torch.coder import PLAIN, AnyCoder, Coder
 from wirepress.torch.memory import all_finite
 from wirepress.torch.outer import Method
 from wirepress.uncopied import Uncopied
@@ -74,7 +74,7 @@ class CodedManager(Uncopied):
     def __init__(self, manager: Any, method: str = "int4", *, threads: int = 1) -> None:
         self._manager, self._method = manager, Method.of(method, None)
         recipe = self._method.recipe
-        self._coder: AnyCoder = PlainCoder()
+        self._coder: AnyCoder = PLAIN
         if recipe != "none":
             self._coder = Coder(recipe, threads=threads, checksum=True)
         self._share = self._measured_share()

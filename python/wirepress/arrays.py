@@ -229,7 +229,8 @@ def room_of(out: Any, code: int | None = None, stream: int | None = None) -> Any
     if any(hasattr(out, lazy) and getattr(out, lazy)() for lazy in ("is_conj", "is_neg")):
         raise ParameterError("out is a lazy conjugate or negative: it cannot be written")
     try:
-        array = _core.Array(_resolved(out), True)
+        with _its_device(out):
+            array = _core.Array(_resolved(out), True)
     except (BufferError, RuntimeError, TypeError, ValueError) as error:
         raise ParameterError(f"cannot write the DLPack array: {error}") from error
     return _core.Memory(array, array.address, array.size, True)
@@ -411,6 +412,14 @@ def _resolved(data: Any) -> Any:
     return data
 
 
+def _its_device(data: Any) -> contextlib.AbstractContextManager[Any]:
+    """PyTorch gives the memory of the thread's current device only."""
+    torch = sys.modules.get("torch")
+    if torch is not None and isinstance(data, torch.Tensor) and data.is_cuda:
+        return torch.cuda.device(data.device)
+    return contextlib.nullcontext()
+
+
 def _of_dlpack(data: Any, stream: int | None = None) -> View:
     try:
         device = data.__dlpack_device__()[0]
@@ -423,10 +432,11 @@ def _of_dlpack(data: Any, stream: int | None = None) -> View:
         )
     try:
         resolved = _resolved(data)
-        if device == _DLPACK_CUDA:
-            # Whoever gives the array makes the stream that is named wait for its work.
-            resolved.__dlpack__(stream=stream or _DEFAULT_STREAM)
-        array = _core.Array(resolved)
+        with _its_device(resolved):
+            if device == _DLPACK_CUDA:
+                # Whoever gives the array makes the stream that is named wait for its work.
+                resolved.__dlpack__(stream=stream or _DEFAULT_STREAM)
+            array = _core.Array(resolved)
     except (BufferError, RuntimeError, TypeError, ValueError) as error:
         raise ParameterError(f"cannot read the DLPack array: {error}") from error
     if device == _DLPACK_CUDA:

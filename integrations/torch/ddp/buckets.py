@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import contextlib
 import dataclasses
+import functools
 import threading
 from collections.abc import Callable
 from typing import Any
@@ -102,7 +103,7 @@ class Streams:
         if side is None:
             side = self._streams[buffer.device, number] = torch.cuda.Stream(buffer.device)
         side.wait_stream(torch.cuda.current_stream(buffer.device))
-        scope = lambda: torch.cuda.stream(side)  # noqa: E731
+        scope = functools.partial(memory.on_stream, side)
         if buffer.dtype == torch.float32:
             return Place(buffer, lambda: None, scope)
         with scope():

@@ -21,7 +21,7 @@ from torch.nn.parallel import DistributedDataParallel
 from wirepress.errors import ParameterError
 from wirepress.torch import agreement, memory, powersgd
 from wirepress.torch.auto import Tuner
-from wirepress.torch.coder import PlainCoder
+from wirepress.torch.coder import PLAIN
 from wirepress.torch.compiled import uncompiled
 from wirepress.torch.ddp import buckets, checkpoint, timeline
 from wirepress.torch.ddp.buckets import Place, Step, after_backward, is_finite, n_bytes, on_host
@@ -344,7 +344,7 @@ class State:
             )
         else:
             p.feedback, p.residual, p.sum_residuals = False, None, {}
-            self._plan.send_with(p, PlainCoder())
+            self._plan.send_with(p, PLAIN)
 
     def _act_not_finite(self, names: Sequence[str], where: str, step: Step) -> None:
         if self.settings.on_nonfinite == "raise":

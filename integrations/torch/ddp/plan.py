@@ -13,7 +13,7 @@ from torch import nn
 from torch.nn.parallel import DistributedDataParallel
 from wirepress.errors import ParameterError, WirepressError
 from wirepress.torch import powersgd, recipes
-from wirepress.torch.coder import AnyCoder, Coder, PlainCoder, gather_is_smaller, sum_coder
+from wirepress.torch.coder import PLAIN, AnyCoder, Coder, gather_is_smaller, sum_coder
 from wirepress.torch.compiled import own_name
 from wirepress.torch.ddp.settings import ALIGN, Settings
 from wirepress.torch.memory import GRADIENTS
@@ -31,7 +31,7 @@ class Parameter:
         self.n = n_reals(parameter)
         self.trained = parameter.requires_grad
         self.fits = not sparse and fits(parameter)
-        self.coder: AnyCoder = PlainCoder()
+        self.coder: AnyCoder = PLAIN
         self.sum_coder: AnyCoder = self.coder
         self.feedback = self.gather = False
         self.matrix: tuple[int, int] | None = None  # of PowerSGD
@@ -195,7 +195,7 @@ class Plan:
         for name, recipe in choices.items():
             p = self.named[name]
             if p.coder.recipe != recipe and not p.matrix:
-                coder = PlainCoder() if recipe == "none" else self._coder(recipe)
+                coder = PLAIN if recipe == "none" else self._coder(recipe)
                 p.feedback = self._feedback(coder)
                 p.sum_residuals = {}
                 self.send_with(p, coder)

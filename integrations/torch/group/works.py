@@ -212,12 +212,14 @@ def behind(tensors: Any, streams: dict[torch.device, Any], run: Callable[[], Non
     side = streams[device]
 
     def on_side() -> None:
-        with torch.cuda.stream(side):
-            side.wait_event(ready)
-            try:
-                run()
-            finally:
-                side.synchronize()
+        # From then on: what `finish` records, nothing else is behind.
+        torch.cuda.set_device(device)
+        torch.cuda.set_stream(side)
+        side.wait_event(ready)
+        try:
+            run()
+        finally:
+            side.synchronize()
 
     return on_side
 
