@@ -161,6 +161,13 @@ Status wait(int device, void* stream) noexcept {
   return checked(cudaStreamSynchronize(static_cast<cudaStream_t>(stream)), "the caller's stream");
 }
 
+// What is not there is no failure of the device: a program's own memory may be all of it.
+Status allocated(cudaError_t error, const char* what, size_t size) noexcept {
+  if (error != cudaErrorMemoryAllocation) return checked(error, what);
+  cudaGetLastError();
+  return fail(Code::kNoMemory, "cuda: no %s for %zu bytes", what, size);
+}
+
 Status allocate(int device, size_t size, void** at) noexcept {
   if (why_no_device() != nullptr) return fail(Code::kDevice, "cuda: %s", why_no_device());
   int n = 0;
@@ -168,7 +175,7 @@ Status allocate(int device, size_t size, void** at) noexcept {
   if (device < 0 || device >= n)
     return fail(Code::kParameter, "cuda: no device %d: there are %d", device, n);
   const Stream::Bound bound(device);
-  return checked(cudaMalloc(at, size == 0 ? 1 : size), "memory");
+  return allocated(cudaMalloc(at, size == 0 ? 1 : size), "memory", size);
 }
 
 Status release(int device, void* at) noexcept {
@@ -180,7 +187,8 @@ Status release(int device, void* at) noexcept {
 
 Status pin(int device, size_t size, void** at) noexcept {
   const Stream::Bound bound(device);
-  return checked(cudaHostAlloc(at, size == 0 ? 1 : size, cudaHostAllocPortable), "pinned memory");
+  return allocated(cudaHostAlloc(at, size == 0 ? 1 : size, cudaHostAllocPortable), "pinned memory",
+                   size);
 }
 void unpin(void* at) noexcept { cudaFreeHost(at); }
 
