@@ -398,7 +398,8 @@ void run_sizes(const Setting& setting, const Options& options, const Generator& 
     // What leaves a buffer at its start does so at any size.
     if (size == kMost && flush == Flush::kStart) continue;
     // One kind of data is enough for a core: these are five sixths of its clocks.
-    if (size == kMost && !is_asked_for(options, "rtl") && generator.name != std::string_view("wave"))
+    if (size == kMost && !is_asked_for(options, "rtl") &&
+        generator.name != std::string_view("wave"))
       checker->run_without("rtl", generator, size, flush);
     else
       checker->run(generator, size, flush);
