@@ -242,6 +242,7 @@ WPR_ON_DEVICE void put_one(W& w, std::byte* to, uint32_t word) {
 template <bool kFeedback, class W>
 WPR_ON_DEVICE void put_nan(W& w, uint32_t n_scales, uint32_t n_words, uint32_t n, std::byte* code,
                            std::byte* residual) {
+  w.settle();  // what other lanes have put there comes first
   clear_words(w, code + 4 * n_scales, n_words);
   for (uint32_t i = 0; i < n_scales; ++i) put_one(w, code + 4 * i, kNan);
   if constexpr (kFeedback) clear_words(w, residual, n);

@@ -4,10 +4,12 @@
 
 using namespace wirepress;
 
-#define DEFINE_BLOCKING(suffix, N, id, Name, KIND)                                        \
-  WPR_WRAP_QUICK(surely_stays(k##id, handle), Name##suffix, (KIND(N)), (KIND##_ARGS)) {   \
-    COUNT_LEFT(k##id, kUnsupported, KIND);                                                \
-    WPR_TRACE(k##id, handle, KIND##_FORM(KIND##_ARGS), PMPI_##Name##suffix(KIND##_ARGS)); \
+#define DEFINE_BLOCKING(suffix, N, id, Name, KIND)                                               \
+  WPR_WRAP_QUICK(surely_stays_on_cores(k##id, handle), Name##suffix, (KIND(N)), (KIND##_ARGS)) { \
+    COUNT_LEFT(k##id, kUnsupported, KIND);                                                       \
+    WPR_TRACE(k##id, handle, KIND##_FORM(KIND##_ARGS),                                           \
+              WPR_ON_HOST(k##id, (reach_of(n, type)), (reach_of(n, type)),                       \
+                          PMPI_##Name##suffix(KIND##_ARGS)));                                    \
   }
 #define DEFINE_NONBLOCKING(suffix, N, Id, name, KIND)                                             \
   WPR_WRAP_QUICK(surely_stays(kI##Id, handle), I##name##suffix, (KIND(N), MPI_Request * request), \

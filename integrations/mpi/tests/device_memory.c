@@ -294,8 +294,10 @@ static void addresses(int kind, size_t n, unsigned seed) {
 static void reductions(size_t n) {
   const int count = (int)(n / 4);
   int *values = malloc(4 * (size_t)count * (size_t)size + 4);
-  for (int way = 0; way < 5; ++way) {
-    const int blocks = way >= 3 ? size : 1, in_place = way == 1;
+  for (int way = 0; way < 8; ++way) {
+    const int parts = way == 3 || way == 4, blocks = parts ? size : 1;
+    const int in_place = way == 1 || way == 6;
+    int n_added = size; /* ranks, from 0 on */
     const size_t bytes = 4 * (size_t)count * (size_t)blocks, mine = 4 * (size_t)count;
     for (int i = 0; i < count * blocks; ++i) values[i] = rank + i / 50;
     void *from = make(bytes, 0, 0, 0), *to = make(bytes, 0, 0, 0);
@@ -308,12 +310,17 @@ static void reductions(size_t n) {
       MPI_Reduce(from, to, count, MPI_INT, MPI_SUM, 0, MPI_COMM_WORLD), whole = rank == 0;
     else if (way == 3)
       MPI_Reduce_scatter(from, to, counts, MPI_INT, MPI_SUM, MPI_COMM_WORLD);
-    else
+    else if (way == 4)
       MPI_Reduce_scatter_block(from, to, count, MPI_INT, MPI_SUM, MPI_COMM_WORLD);
+    else if (way < 7)
+      MPI_Scan(in_place ? MPI_IN_PLACE : from, to, count, MPI_INT, MPI_SUM, MPI_COMM_WORLD),
+          n_added = rank + 1;
+    else
+      MPI_Exscan(from, to, count, MPI_INT, MPI_SUM, MPI_COMM_WORLD), n_added = whole = rank;
     int *result = (int *)look(to, mine);
-    const int first = way >= 3 ? rank * count : 0;
+    const int first = parts ? rank * count : 0;
     for (int i = 0; whole && i < count; ++i)
-      CHECK(result[i] == size * (size - 1) / 2 + size * ((first + i) / 50));
+      CHECK(result[i] == n_added * (n_added - 1) / 2 + n_added * ((first + i) / 50));
     free(result);
     drop(from);
     drop(to);
