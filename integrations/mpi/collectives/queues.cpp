@@ -17,7 +17,6 @@
 #include <thread>
 #include <vector>
 
-#include "base/memory.hpp"
 #include "job/job.hpp"
 #include "job/library.hpp"
 #include "messages/frames.hpp"
@@ -85,7 +84,6 @@ void run(Queue* queue, Errand* errand) {
 
 void run_errands(Queue* queue) {
   never_trace_this_thread();
-  is_own_thread = true;
   for (;;) {
     std::unique_lock hold(queue->lock);
     queue->changed.wait(hold, [&] { return queue->ends || !queue->errands.empty(); });
