@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Files with the most slow tests begin: of several at a time, none is left alone at the end."""
+"""Files with the most slow tests begin: with two files at a time, none is left alone at the end."""
 
 from __future__ import annotations
 
