@@ -136,8 +136,7 @@ TEST(Fre, KeepsItsBoundForEveryKindOfWord) {
   const std::vector<int> sampled = {1, 2, 5, 6, 10, 16, 17, 22, 23};
   for (const Kernel* kernel : usable_kernels()) {
     const bool law = kernel == entry().kernels.back();  // the others give the same
-    // Primes: they meet every exponent with many fractions. What is simulated takes fewer, for
-    // time.
+    // Primes: they meet every exponent with many fractions. Simulations take fewer, for time.
     const std::string_view engine = kernel->engine;
     const uint64_t stride = engine == "rtl" ? 65521 : engine == "cuda" ? 32749 : 8191;
     for (const int m : all ? std::vector<int>{5} : sampled) {
