@@ -71,16 +71,9 @@ unsigned long long n_loaded() noexcept {
 using Ask = CUresult (*)(void* answer, CUpointer_attribute what, CUdeviceptr at);
 std::atomic<Ask> known_ask{nullptr};
 
-// Of a driver that is older than the runtime no memory is known: nothing here could even copy it.
 Ask look_for_driver() noexcept {
-  void* const driver = dlopen("libcuda.so.1", RTLD_LAZY | RTLD_NOLOAD);
-  if (driver == nullptr) return known_ask;
-  const auto version_of =
-      reinterpret_cast<CUresult (*)(int* version)>(dlsym(driver, "cuDriverGetVersion"));
-  int version = 0;
-  if (version_of != nullptr && version_of(&version) == CUDA_SUCCESS &&
-      version / 1000 >= CUDART_VERSION / 1000)
-    known_ask = reinterpret_cast<Ask>(dlsym(driver, "cuPointerGetAttribute"));
+  void* driver = dlopen("libcuda.so.1", RTLD_LAZY | RTLD_NOLOAD);
+  if (driver != nullptr) known_ask = reinterpret_cast<Ask>(dlsym(driver, "cuPointerGetAttribute"));
   return known_ask;
 }
 

@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 
 import torch
+import wirepress
 from wirepress import _core
 
 FLOATS = (torch.float32, torch.float64, torch.bfloat16, torch.float16)
@@ -146,7 +147,14 @@ def stays(tensor: torch.Tensor) -> bool:
     """Whether a tensor lies on a device that codes it there. (PyTorch calls ROCm's devices CUDA,
     too, and this build may have no CUDA.)"""
     address = device_address(tensor)
-    return bool(address) and _core.place_of(address)[1] >= 0
+    return bool(address) and _core.place_of(address)[1] >= 0 and _has_kernels()
+
+
+@functools.cache
+def _has_kernels() -> bool:
+    """Whether kernels run on this machine's GPU: not with a driver that is older than the library's
+    CUDA, which could not even copy from there."""
+    return any(engine.name == "cuda" and engine.available for engine in wirepress.engines())
 
 
 def within_reach(tensor: torch.Tensor) -> torch.Tensor:

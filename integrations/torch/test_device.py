@@ -279,6 +279,16 @@ def gpu(monkeypatch: pytest.MonkeyPatch) -> EmulatedGpu:
     return EmulatedGpu()
 
 
+@pytest.mark.parametrize("runs", [True, False])
+def test_tensors_stay_where_kernels_run(
+    gpu: EmulatedGpu, monkeypatch: pytest.MonkeyPatch, runs: bool
+) -> None:
+    """A driver may be too old for the library, and a GPU for its kernels."""
+    monkeypatch.setattr(memory, "_has_kernels", lambda: runs)
+    assert memory.stays(gpu.tensor(4)) == runs
+    assert not memory.stays(torch.zeros(4))
+
+
 def test_small_ones_go_by_one_copy(gpu: EmulatedGpu, monkeypatch: pytest.MonkeyPatch) -> None:
     copies = []
     monkeypatch.setattr(
