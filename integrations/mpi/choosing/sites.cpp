@@ -3,12 +3,14 @@
 //
 // Messages that are alike share a site: same caller, call, element type, size class and node they
 // go to. At a site each candidate is tried on a sample, one after the other, and never for longer
-// than a hundredth of the time that the site's messages took. Ratio and speeds, as this process
-// sees them under the present load, together with the link's rate give the finish time of each, and
-// of sending raw; what real messages then take corrects them. While nothing changes sites are
-// looked at ever more rarely. One recipe given by the user replaces the candidates; then only the
-// backing off from what does not shrink remains, message by message: a site may have several
-// buffers, of which one shrinks (all calls of a Python program come from one place in mpi4py).
+// than a hundredth of the time that the site's messages took. Counted is what trials take
+// undisturbed: neither other processes nor memory that a codec needs once put off the next trial.
+// Ratio and speeds, as this process sees them under the present load, together with the link's rate
+// give the finish time of each, and of sending raw; what real messages then take corrects them.
+// While nothing changes sites are looked at ever more rarely. One recipe given by the user replaces
+// the candidates; then only the backing off from what does not shrink remains, message by message:
+// a site may have several buffers, of which one shrinks (all calls of a Python program come from
+// one place in mpi4py).
 #include "choosing/sites.hpp"
 
 #include <cxxabi.h>
@@ -44,6 +46,7 @@ constexpr double kHysteresis = 0.95;  // of the others', for the present choice
 constexpr double kLeastRatio = 1.05;
 constexpr double kBudget = 0.01;       // of the time of a site's messages, for samples
 constexpr double kCredit = 0.5;        // of the time of one message, at the beginning
+constexpr int kRuns = 2;               // of each trial
 constexpr double kCallSeconds = 4e-6;  // that a frame takes besides its bytes, on both sides
 // Of what is not the slowest, where parts of a message overlap: the core that codes also feeds the
 // NIC, and the first and the last part have nothing beside them.
@@ -78,8 +81,9 @@ struct Site {
 
   std::mutex lock;  // of what follows; whoever finds it taken goes on without
   std::array<KnownOfCandidate, kMostCandidates> known{};
-  size_t next = 0;  // to be tried
-  double spent = 0, took = 0;
+  size_t next = 0;               // to be tried
+  double spent = 0, billed = 0;  // seconds of trying, and those that count
+  double took = 0;               // seconds of messages
   Overlap overlap = Overlap::kNone;
 };
 
@@ -131,7 +135,7 @@ bool measure(Thread& thread, const Site& site, const Byte* data, int candidate, 
   double encode = HUGE_VAL, decode = HUGE_VAL;
   // A new context first gets its memory. The first time decides for long, so a run that was
   // disturbed, or found nothing in the caches, must not count.
-  for (int run = fresh ? 0 : 1; run < 3; ++run) {
+  for (int run = fresh ? -1 : 0; run < kRuns; ++run) {
     const double start = now();
     if (wpr_compress_array(ctx, places.from, as.dtype, WPR_NO_SHAPE, &as.count, frame, room,
                            &written) != WPR_OK) {
@@ -222,13 +226,13 @@ bool hopeless(const Site& site, size_t i, double link, double size) {
 double look(Site* site, const Byte* data, size_t size, const Type& type, double link, bool anew) {
   Thread& thread = self_thread();
   const auto n_bytes = static_cast<double>(size);
-  const double allowed = (anew ? site->spent : kBudget * site->took) + kCredit * n_bytes / link;
+  const double allowed = (anew ? site->billed : kBudget * site->took) + kCredit * n_bytes / link;
   const size_t n = std::min(site->list->size(), kMostCandidates);
-  if (site->spent >= allowed || !thread.sample.reserve(4 * kMostSample)) return 0;
+  if (site->billed >= allowed || !thread.sample.reserve(4 * kMostSample)) return 0;
   const double start = now();
   double end = start;
   size_t sampled = 0;
-  for (; site->next < n && site->spent + (end - start) < allowed; ++site->next) {
+  for (; site->next < n && site->billed < allowed; ++site->next) {
     if (hopeless(*site, site->next, link, n_bytes)) continue;
     if (sampled == 0) {
       const size_t want = std::clamp(size / 8, kLeastSample, kMostSample);
@@ -238,6 +242,9 @@ double look(Site* site, const Byte* data, size_t size, const Type& type, double 
     if (sampled == 0 || !measure(thread, *site, data, (*site->list)[site->next], type,
                                  thread.sample.data(), sampled, known)) {
       known->ratio = known->sampled = 1;  // it is not for these messages
+      site->billed += now() - end;
+    } else {
+      site->billed += kRuns * static_cast<double>(sampled) * (known->encode + known->decode);
     }
     end = now();
   }
