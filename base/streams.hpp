@@ -91,43 +91,41 @@ struct Sealing {
   Sealed* result;       // zeros
 };
 
+// What kernels left before. *all_well is 1 when the work begins, and 0 where a report says that its
+// values are not there: then nothing is changed.
+struct Reports {
+  Report* first = nullptr;
+  uint64_t n = 0;
+  uint64_t* all_well = nullptr;
+};
+
 // to = base + from, of float32, `size` bytes of each. Aligned to 16.
 struct Adding {
   std::byte* to = nullptr;
   const std::byte* base = nullptr;
   const std::byte* from = nullptr;
   size_t size = 0;
-  // Of what was expanded before: nothing is added where a report of these says that its values are
-  // not there. *all_well is 1 when the work begins.
-  const Report* reports = nullptr;
-  uint64_t n_reports = 0;
-  uint64_t* all_well = nullptr;
+  Reports reports;  // of what was expanded before; none: it is added in any case
 };
 
 // What is done behind the blocks' encode and decode_made, of float32, `size` bytes of each:
-// residual = sum - values, 0 where that is not finite. Where not all blocks are well nothing is
-// changed, and a report says `elsewhere`. A report of a code of more than `limit` bytes, of the
-// last block `last_limit`, says `full`.
+// residual = sum - values, 0 where that is not finite. The report of a block that is not well says
+// `elsewhere`; that of a code of more than `limit` bytes, of the last block `last_limit`, `full`.
 struct Keeping {
   const std::byte* sum = nullptr;
   const std::byte* values = nullptr;
   std::byte* residual = nullptr;
   size_t size = 0;
-  Report* reports = nullptr;
-  uint64_t n_reports = 0;
-  uint64_t* all_well = nullptr;  // 1 when the work begins
+  Reports reports;
   uint64_t limit = 0, last_limit = 0;
 };
 
-// Of values that were made before, `size` bytes, aligned to 16: they are copied, unless a report
-// says of one of those that it is not there. *all_well is 1 when the work begins.
+// Values that were made before are copied, `size` bytes, aligned to 16.
 struct Putting {
   std::byte* to = nullptr;
   const std::byte* from = nullptr;
   size_t size = 0;
-  const Report* reports = nullptr;
-  uint64_t n_reports = 0;
-  uint64_t* all_well = nullptr;
+  Reports reports;
 };
 
 // A look at blocks of raw data behind their encode: the report of one that looks like noise

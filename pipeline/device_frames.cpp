@@ -180,17 +180,18 @@ Status DeviceEncoding::note_last(std::byte* there) {
                                 .reports = reports(there)},
                                &plan_);
   if (!in_parts_) return {};
-  return on_.streams().keep(on_.place.device, on_.stream,
-                            {.sum = there + sum_,
-                             .values = there + values_,
-                             .residual = data_.residual.data(),
-                             .size = header_.raw_size,
-                             .reports = reports(there),
-                             .n_reports = n_,
-                             .all_well = reinterpret_cast<uint64_t*>(there + all_well_),
-                             .limit = code_limit(header_.block_raw_size(0)),
-                             .last_limit = code_limit(header_.block_raw_size(n_ - 1))},
-                            &plan_);
+  return on_.streams().keep(
+      on_.place.device, on_.stream,
+      {.sum = there + sum_,
+       .values = there + values_,
+       .residual = data_.residual.data(),
+       .size = header_.raw_size,
+       .reports = {.first = reports(there),
+                   .n = n_,
+                   .all_well = reinterpret_cast<uint64_t*>(there + all_well_)},
+       .limit = code_limit(header_.block_raw_size(0)),
+       .last_limit = code_limit(header_.block_raw_size(n_ - 1))},
+      &plan_);
 }
 
 Status DeviceEncoding::note_block(uint64_t i, std::byte* there) {
@@ -331,26 +332,21 @@ Status DeviceExpanding::note_blocks(std::byte* there) {
 }
 
 Status DeviceExpanding::note_last(std::byte* there) {
-  const auto* const reports = reinterpret_cast<const Report*>(there + results_);
-  auto* const all_well = reinterpret_cast<uint64_t*>(there + all_well_);
+  const Reports reports = {.first = reinterpret_cast<Report*>(there + results_),
+                           .n = blocks_.size(),
+                           .all_well = reinterpret_cast<uint64_t*>(there + all_well_)};
   const Adding adding = {.to = total(there),
                          .base = total(there),
                          .from = there + values_,
                          .size = header_.raw_size,
-                         .reports = reports,
-                         .n_reports = blocks_.size(),
-                         .all_well = all_well};
+                         .reports = reports};
   if (sums_) WPR_TRY(on_.streams().add(on_.place.device, on_.stream, adding, &plan_));
   if (!halves_) return {};
   WPR_TRY(note_narrow(there + narrow_, there));
-  return on_.streams().put(on_.place.device, on_.stream,
-                           {.to = dst_.data(),
-                            .from = there + narrow_,
-                            .size = dst_.size(),
-                            .reports = reports,
-                            .n_reports = blocks_.size(),
-                            .all_well = all_well},
-                           &plan_);
+  return on_.streams().put(
+      on_.place.device, on_.stream,
+      {.to = dst_.data(), .from = there + narrow_, .size = dst_.size(), .reports = reports},
+      &plan_);
 }
 
 Status DeviceExpanding::note_block(size_t i, std::byte* payload, std::byte* there) {

@@ -333,11 +333,13 @@ void Jobs::lose(Job* job, const Status& status) {
   job->lost = why_lost(status);
   if (!job->began) return;
   for (const auto& part : job->own()) {
-    if (!part->call.changes()) continue;
-    job->failed = fail(status.code(), "%s; %s is undefined", status.text(), part->call.changed());
-    if (job->lost != nullptr) job->place.memory->note(0, job->raw_size(), job->lost);
-    return;
+    if (part->call.changes()) return spoil(job, part->call, job->raw_size(), status);
   }
+}
+
+void Jobs::spoil(Job* job, const JobCall& call, size_t raw_size, const Status& status) {
+  job->failed = fail(status.code(), "%s; %s is undefined", status.text(), call.changed());
+  if (job->lost != nullptr) job->place.memory->note(0, raw_size, job->lost);
 }
 
 // The buffers are ready. The device gets another chance by the calls that wait, which know how the
@@ -390,10 +392,12 @@ void Jobs::launch(Job* job, std::vector<Frame>& frames, bool* on_stream) {
 }
 
 OnDevice Jobs::on_device(const Job& job, const Recipe& recipe, const Halves& halves) const {
-  return {.kernel = stream_kernel(recipe, job.place, context_.settings.engine()),
+  const auto* const casts = halves ? halves.on_stream(job.place) : nullptr;
+  const bool can = !halves || casts != nullptr;
+  return {.kernel = can ? stream_kernel(recipe, job.place, context_.settings.engine()) : nullptr,
           .place = job.place,
           .stream = job.stream,
-          .casts = halves ? halves.on_stream(job.place) : nullptr};
+          .casts = casts};
 }
 
 // ---- frames that a device makes ----
@@ -412,7 +416,7 @@ Status Jobs::plan_compress(Job* job, JobPart* part, bool* can) {
   part->raw_size = header.raw_size;
   if (part->raw_size > job->most) return {};
   const bool probed = !feedback && settings.blocks().probe && recipe.lossless();
-  if (on.kernel == nullptr || (call.halves && on.casts == nullptr) ||
+  if (on.kernel == nullptr ||
       (feedback && on.kernel->encode_feedback == nullptr && on.kernel->decode_made == nullptr) ||
       !fits_kernels(call.src.data(), header) || !fits_kernels(call.residual.data(), header))
     return {};
@@ -439,9 +443,7 @@ Status Jobs::conclude(Job* job, JobPart& part, bool* elsewhere) {
                                             : conclude_compress(job, part, elsewhere);
   if (!*elsewhere) return status;
   job->lost = why_lost(status);
-  if (!part.call.changes() || part.whole) return status;
-  job->failed = fail(status.code(), "%s; %s is undefined", status.text(), part.call.changed());
-  if (job->lost != nullptr) job->place.memory->note(0, part.raw_size, job->lost);
+  if (part.call.changes() && !part.whole) spoil(job, part.call, part.raw_size, status);
   return status;
 }
 
@@ -491,8 +493,8 @@ Status Jobs::plan_decompress(Job* job, JobPart* part, bool* can) {
   part->n_blocks = blocks.size();
   const OnDevice on = on_device(*job, parsed.chain->recipe(), call.halves);
   part->kernel = on.kernel;
-  if (on.kernel == nullptr || (call.halves && on.casts == nullptr) ||
-      !fits_kernels(call.dst.data(), header) || std::ranges::any_of(blocks, &Block::own))
+  if (on.kernel == nullptr || !fits_kernels(call.dst.data(), header) ||
+      std::ranges::any_of(blocks, &Block::own))
     return {};
   part->whole = adds && (on.kernel->decode_add == nullptr || call.halves);
   const Bytes dst = call.dst.first(call.halves.size_of(header.raw_size));

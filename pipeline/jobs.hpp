@@ -165,6 +165,8 @@ class Jobs {
   Status conclude_decompress(Job* job, JobPart& part, bool* elsewhere);
   // Notes that the stream did not end what it should have.
   void lose(Job* job, const Status& status);
+  // Notes that what kernels change of the call's buffers may be changed in part.
+  void spoil(Job* job, const JobCall& call, size_t raw_size, const Status& status);
   Status do_now(Job* job);  // by the call that waits
   Status do_now(Job* job, JobPart* part);
   template <class Do>

@@ -78,6 +78,15 @@ std::vector<std::unique_ptr<Own>> pieces_of(Context* ctx, std::initializer_list<
   return all;
 }
 
+// What makes all of them, each in a buffer of its own.
+std::vector<wpr_piece> to_make(const std::vector<std::unique_ptr<Own>>& own,
+                               std::vector<Data>* here, wpr_ctx* ctx) {
+  here->assign(own.size(), {});
+  std::vector<wpr_piece> pieces;
+  for (size_t i = 0; i < own.size(); ++i) pieces.push_back(own[i]->to_make(&(*here)[i], ctx));
+  return pieces;
+}
+
 struct Puts {
   uint64_t made = 0, expanded = 0, added = 0;
 };
@@ -89,11 +98,10 @@ Puts exchange(Context* ctx, const std::vector<std::unique_ptr<Own>>& own, uint64
   EmulatedStream stream(schedule);
   EXPECT_EQ(wpr_set_stream(*ctx, &stream), WPR_OK);
   ctx->set("seed", "1");
-  std::vector<Data> here(own.size());
-  std::vector<wpr_piece> pieces;
+  std::vector<Data> here;
+  std::vector<wpr_piece> pieces = to_make(own, &here, *ctx);
   size_t total = 0, written = 0, raw_size = 0;
   for (size_t i = 0; i < own.size(); ++i) {
-    pieces.push_back(own[i]->to_make(&here[i], *ctx));
     total += own[i]->frame.size();
     raw_size += 4 * own[i]->n;
   }
@@ -197,9 +205,8 @@ TEST(Pieces, AnErrorNamesItsPiece) {
   const auto own = pieces_of(&ctx, {5000, 300, 4000}, false);
   EmulatedStream stream;
   ASSERT_EQ(wpr_set_stream(ctx, &stream), WPR_OK);
-  std::vector<Data> here(3);
-  std::vector<wpr_piece> pieces;
-  for (size_t i = 0; i < 3; ++i) pieces.push_back(own[i]->to_make(&here[i], ctx));
+  std::vector<Data> here;
+  std::vector<wpr_piece> pieces = to_make(own, &here, ctx);
   wpr_job* job = nullptr;
   const auto begin_all = [&](size_t n = 3) {
     return wpr_compress_pieces_async(ctx, pieces.data(), n, WPR_FLOAT32, &job);
@@ -262,9 +269,8 @@ TEST(Pieces, ADeviceThatFailsIsMadeUpForOrSaid) {
         const auto own = pieces_of(&ctx, {3000, 1200, 5}, feedback);
         EmulatedStream stream;
         ASSERT_EQ(wpr_set_stream(ctx, &stream), WPR_OK);
-        std::vector<Data> here(3);
-        std::vector<wpr_piece> pieces;
-        for (size_t i = 0; i < 3; ++i) pieces.push_back(own[i]->to_make(&here[i], ctx));
+        std::vector<Data> here;
+        std::vector<wpr_piece> pieces = to_make(own, &here, ctx);
         wpr_job* job = nullptr;
         stream.fail_at(n);
         ASSERT_EQ(wpr_compress_pieces_async(ctx, pieces.data(), 3, WPR_FLOAT32, &job), WPR_OK);
@@ -296,9 +302,8 @@ TEST(Pieces, NothingIsAllocatedOnceTheyHaveBeenThere) {
   uint64_t before = 0;
   for (int round = 0; round < 8; ++round) {
     if (round == 4) before = cuda::emulated_allocations();
-    std::vector<Data> here(4);
-    std::vector<wpr_piece> pieces;
-    for (size_t i = 0; i < 4; ++i) pieces.push_back(own[i]->to_make(&here[i], ctx));
+    std::vector<Data> here;
+    std::vector<wpr_piece> pieces = to_make(own, &here, ctx);
     wpr_job* job = nullptr;
     size_t written = 0;
     ASSERT_EQ(wpr_compress_pieces_async(ctx, pieces.data(), 4, WPR_FLOAT32, &job), WPR_OK);

@@ -92,6 +92,11 @@ bool find(const EmulatedQueue& queue, T** at, size_t size) {
   return *at != nullptr;
 }
 
+bool find(const EmulatedQueue& queue, Reports* reports) {
+  return find(queue, &reports->first, reports->n * sizeof(Report)) &&
+         find(queue, &reports->all_well, reports->n == 0 ? 0 : sizeof(uint64_t));
+}
+
 Status seal(int device, void* stream, const Sealing& given, StreamPlan* plan) noexcept {
   const EmulatedQueue queue(device, stream);
   Sealing task = given;
@@ -109,12 +114,9 @@ Status seal(int device, void* stream, const Sealing& given, StreamPlan* plan) no
 Status add(int device, void* stream, const Adding& given, StreamPlan* plan) noexcept {
   const EmulatedQueue queue(device, stream);
   Adding adding = given;
-  const size_t judged = given.n_reports == 0 ? 0 : sizeof(uint64_t);
   if (!plan->is_draft() &&
       (!find(queue, &adding.to, given.size) || !find(queue, &adding.base, given.size) ||
-       !find(queue, &adding.from, given.size) ||
-       !find(queue, &adding.reports, given.n_reports * sizeof(Report)) ||
-       !find(queue, &adding.all_well, judged)))
+       !find(queue, &adding.from, given.size) || !find(queue, &adding.reports)))
     return unknown("values", given.to, given.size);
   return note_add<EmulatedQueue>(adding, plan);
 }
@@ -124,8 +126,7 @@ Status put_values(int device, void* stream, const Putting& given, StreamPlan* pl
   Putting putting = given;
   if (!plan->is_draft() &&
       (!find(queue, &putting.to, given.size) || !find(queue, &putting.from, given.size) ||
-       !find(queue, &putting.reports, given.n_reports * sizeof(Report)) ||
-       !find(queue, &putting.all_well, sizeof(uint64_t))))
+       !find(queue, &putting.reports)))
     return unknown("values", given.to, given.size);
   return note_put<EmulatedQueue>(putting, plan);
 }
@@ -144,9 +145,7 @@ Status keep(int device, void* stream, const Keeping& given, StreamPlan* plan) no
   Keeping keeping = given;
   if (!plan->is_draft() &&
       (!find(queue, &keeping.sum, given.size) || !find(queue, &keeping.values, given.size) ||
-       !find(queue, &keeping.residual, given.size) ||
-       !find(queue, &keeping.reports, given.n_reports * sizeof(Report)) ||
-       !find(queue, &keeping.all_well, sizeof(uint64_t))))
+       !find(queue, &keeping.residual, given.size) || !find(queue, &keeping.reports)))
     return unknown("a residual", given.residual, given.size);
   return note_keep<EmulatedQueue>(keeping, plan);
 }

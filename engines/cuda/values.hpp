@@ -80,12 +80,10 @@ class PlannerWhen {
   const Report* report_;
 };
 
-// Whether kernels did what they should for all blocks: *all_well is 0 where one did not.
+// Whether kernels did what they should for all blocks.
 struct CheckReports {
   static constexpr unsigned kWarps = 4;
-  const Report* reports;
-  uint64_t n;
-  uint64_t* all_well;
+  Reports all;
   bool made;  // codes, of which none is empty
   static constexpr uint64_t blocks(uint64_t n) {
     return (n + kWarps * kLanes - 1) / (kWarps * kLanes);
@@ -95,11 +93,11 @@ struct CheckReports {
   WPR_ON_DEVICE void operator()(W& w) const {
     w.each(
         [of = *this, first = (w.block() * kWarps + w.warp()) * kLanes](uint32_t lane) {
-          if (first + lane >= of.n) return;
-          const Report& report = of.reports[first + lane];
+          if (first + lane >= of.all.n) return;
+          const Report& report = of.all.first[first + lane];
           if (report.first_bad != Report::kNone || report.full != 0 || report.elsewhere != 0 ||
               (of.made && report.written == 0))
-            *of.all_well = 0;
+            *of.all.all_well = 0;
         },
         w.lane());
   }
@@ -152,7 +150,7 @@ struct PutBytes {
   template <class W>
   WPR_ON_DEVICE void operator()(W& w) const {
     const uint64_t first = (w.block() * kWarps + w.warp()) * kEach;
-    if (*of.all_well == 0 || first >= of.size) return;
+    if (*of.reports.all_well == 0 || first >= of.size) return;
     copy_any(w, of.from + first, of.to + first, of.size - first < kEach ? of.size - first : kEach);
   }
 };
@@ -216,7 +214,7 @@ struct KeepRest {
   template <class W>
   WPR_ON_DEVICE void operator()(W& w) const {
     constexpr uint32_t kTurn = 4 * kLanes, kEach = AddValues::kEach;
-    if (*of.all_well == 0) return;
+    if (*of.reports.all_well == 0) return;
     const uint64_t n = of.size / 4, first = (w.block() * kWarps + w.warp()) * kEach;
     const uint64_t end = first + kEach < n ? first + kEach : n;
     for (uint64_t i = first; i < end; i += kTurn) {
@@ -247,9 +245,9 @@ struct WeighAll {
     w.each(
         [of = of, first = (w.block() * kWarps + w.warp()) * kLanes](uint32_t lane) {
           const uint64_t i = first + lane;
-          if (i >= of.n_reports) return;
-          Report& report = of.reports[i];
-          const uint64_t limit = i + 1 == of.n_reports ? of.last_limit : of.limit;
+          if (i >= of.reports.n) return;
+          Report& report = of.reports.first[i];
+          const uint64_t limit = i + 1 == of.reports.n ? of.last_limit : of.limit;
           if (!Made::holds(report))
             report.elsewhere = 1;
           else if (report.written > limit)
@@ -264,10 +262,10 @@ template <class Queue>
 Status note_add(const Adding& adding, StreamPlan* plan) noexcept {
   const uint64_t n = adding.size / 4;
   Planner<Queue> planner(plan);
-  if (adding.n_reports != 0)
-    WPR_TRY(planner.launch(CheckReports{adding.reports, adding.n_reports, adding.all_well, false},
-                           CheckReports::blocks(adding.n_reports)));
-  return planner.launch(AddValues{adding.to, adding.base, adding.from, n, adding.all_well},
+  if (adding.reports.n != 0)
+    WPR_TRY(planner.launch(CheckReports{adding.reports, false},
+                           CheckReports::blocks(adding.reports.n)));
+  return planner.launch(AddValues{adding.to, adding.base, adding.from, n, adding.reports.all_well},
                         AddValues::blocks(n));
 }
 
@@ -275,8 +273,8 @@ Status note_add(const Adding& adding, StreamPlan* plan) noexcept {
 template <class Queue>
 Status note_put(const Putting& putting, StreamPlan* plan) noexcept {
   Planner<Queue> planner(plan);
-  WPR_TRY(planner.launch(CheckReports{putting.reports, putting.n_reports, putting.all_well, false},
-                         CheckReports::blocks(putting.n_reports)));
+  WPR_TRY(planner.launch(CheckReports{putting.reports, false},
+                         CheckReports::blocks(putting.reports.n)));
   return planner.launch(PutBytes{putting}, PutBytes::blocks(putting.size));
 }
 
@@ -290,9 +288,8 @@ Status note_probe(const Probing& probing, StreamPlan* plan) noexcept {
 template <class Queue>
 Status note_keep(const Keeping& keeping, StreamPlan* plan) noexcept {
   Planner<Queue> planner(plan);
-  const uint64_t blocks = CheckReports::blocks(keeping.n_reports);
-  WPR_TRY(planner.launch(CheckReports{keeping.reports, keeping.n_reports, keeping.all_well, true},
-                         blocks));
+  const uint64_t blocks = CheckReports::blocks(keeping.reports.n);
+  WPR_TRY(planner.launch(CheckReports{keeping.reports, true}, blocks));
   WPR_TRY(planner.launch(KeepRest{keeping}, KeepRest::blocks(keeping.size / 4)));
   return planner.launch(WeighAll{keeping}, blocks);
 }
