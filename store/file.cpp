@@ -102,9 +102,12 @@ Status File::open(const char* path, Access access) {
   struct stat status;
   if (::fstat(descriptor_, &status) != 0 || !S_ISREG(status.st_mode))
     return fail(Code::kIo, "%s is not a regular file", path);
-  if (access != Access::kRead && ::flock(descriptor_, LOCK_EX | LOCK_NB) != 0)
-    return fail(Code::kIo, "%s: another writer has it open (%s)", path, reason(errno).c_str());
-  return {};
+  if (access == Access::kRead || ::flock(descriptor_, LOCK_EX | LOCK_NB) == 0) return {};
+  const int error = errno;
+  if (access == Access::kCreate) remove();
+  if (error == EWOULDBLOCK) return fail(Code::kIo, "%s: another writer has it open", path);
+  return fail(Code::kIo, "%s: its file system has no locks, which keep a second writer out (%s)",
+              path, reason(error).c_str());
 }
 
 bool File::open_direct(const File& other, Way way) {

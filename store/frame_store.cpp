@@ -510,6 +510,7 @@ Status FrameStore::get(uint64_t step, void* dst, size_t cap) {
   if (cap < head_.raw_size)
     return fail(Code::kDstTooSmall, "dst has %zu bytes; a frame of this store has %" PRIu64, cap,
                 head_.raw_size);
+  const Busy busy(*this);
   const double began = now();
   Entry* found = nullptr;
   WPR_TRY(find_written(step, lock, &found));

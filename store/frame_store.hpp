@@ -54,7 +54,20 @@ class FrameStore {
     double waited = 0;
     bool ready() const { return slot || memory; }
   };
-  class Busy;
+  // A call that others must wait for before they take frames away, or the file; made and ended
+  // under the mutex.
+  class Busy {
+   public:
+    explicit Busy(FrameStore& store) : store_(store) { ++store_.n_busy_; }
+    ~Busy() {
+      if (--store_.n_busy_ == 0 && !store_.open_) store_.changed_.notify_all();
+    }
+    Busy(const Busy&) = delete;
+    Busy& operator=(const Busy&) = delete;
+
+   private:
+    FrameStore& store_;
+  };
   using Lock = std::unique_lock<std::mutex>;
 
   // Opening.

@@ -18,20 +18,6 @@ Status no_such_tile(uint64_t tile, uint64_t n_tiles) {
 
 }  // namespace
 
-// A call that others must wait for before they take frames away; made and ended under the mutex.
-class FrameStore::Busy {
- public:
-  explicit Busy(FrameStore& store) : store_(store) { ++store_.n_busy_; }
-  ~Busy() {
-    if (--store_.n_busy_ == 0 && !store_.open_) store_.changed_.notify_all();
-  }
-  Busy(const Busy&) = delete;
-  Busy& operator=(const Busy&) = delete;
-
- private:
-  FrameStore& store_;
-};
-
 Status FrameStore::tile_at(uint64_t tile, wpr_store_tile* out) {
   if (tile >= grid_.n_tiles()) return no_such_tile(tile, grid_.n_tiles());
   const Tile found = grid_.tile(tile);
@@ -262,8 +248,9 @@ Status FrameStore::tile_directly(uint64_t step, const Entry& entry, const Caller
   }
 }
 
-// A buffer that holds the frame; where it was not read ahead, a servant reads it now. None: the
-// memory of all went with spilled frames.
+// A buffer that holds the frame; where it was not read ahead, a servant reads it now. None: frames
+// that spilled, or that are put by tiles, have them all, and callers may get before they go on
+// putting.
 Status FrameStore::wait_for_reading(uint64_t step, Lock& lock, Slot** slot) {
   bool asked = false;
   while (open_) {
@@ -277,7 +264,7 @@ Status FrameStore::wait_for_reading(uint64_t step, Lock& lock, Slot** slot) {
       asked = true;
       read_to(here, step, true);
     }
-    if (ring_.all_gone()) return {};
+    if (ring_.all_put()) return {};
     changed_.wait(lock);
   }
   return fail(Code::kParameter, "the store is closed");

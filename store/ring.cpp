@@ -20,6 +20,12 @@ bool Ring::all_gone() const {
   return std::ranges::all_of(slots_, [](const Slot& slot) { return slot.state == State::kGone; });
 }
 
+bool Ring::all_put() const {
+  return std::ranges::all_of(slots_, [](const Slot& slot) {
+    return slot.state == State::kGone || slot.state == State::kFilling;
+  });
+}
+
 Slot* Ring::reading(uint64_t step) {
   for (Slot& slot : slots_) {
     if ((slot.state == State::kReading || slot.state == State::kReady) && slot.step == step)

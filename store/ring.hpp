@@ -37,6 +37,8 @@ class Ring {
   size_t slot_size() const { return slot_size_; }
   std::deque<Slot>& slots() { return slots_; }
   bool all_gone() const;
+  // No slot comes free without a caller's putting more.
+  bool all_put() const;
 
   // The slot that is read, or was read, for a step; nullptr: none.
   Slot* reading(uint64_t step);

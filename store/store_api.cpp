@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // store.h. Nothing is thrown across it.
 #include <algorithm>
+#include <atomic>
 #include <cstdio>
 #include <exception>
 #include <new>
@@ -33,6 +34,8 @@ constexpr const char* kForked =
 struct wpr_store {
   wirepress::store::FrameStore frames;
   const unsigned made_at = wirepress::n_forks();
+  const uint64_t number = ++n_made;  // of all stores of the process
+  static inline std::atomic<uint64_t> n_made{0};
 
   // In a forked child there are no servants, locks may be held for ever, and the file is the
   // parent's to write: nothing of `frames` is touched.
@@ -40,6 +43,13 @@ struct wpr_store {
 };
 
 namespace {
+
+// What a thread's last call that failed came to.
+struct Failure {
+  uint64_t store = 0;  // its number
+  Status status;
+};
+thread_local Failure t_failure;
 
 // Memory is the only thing that the standard library throws here.
 template <typename Body>
@@ -55,7 +65,10 @@ template <typename Body>
 wpr_status call(wpr_store* store, Body body) {
   if (!store || store->is_forked()) return WPR_PARAMETER;
   const Status status = guarded(body);
-  if (!status.ok()) store->frames.keep(status);
+  if (!status.ok()) {
+    store->frames.keep(status);
+    t_failure = {store->number, status};
+  }
   return static_cast<wpr_status>(status.code());
 }
 
@@ -155,7 +168,8 @@ void wpr_store_free(wpr_store* store) {
 
 const char* wpr_store_error(wpr_store* store) {
   if (!store) return "store is NULL";
-  return store->is_forked() ? kForked : store->frames.sentence();
+  if (store->is_forked()) return kForked;
+  return t_failure.store == store->number ? t_failure.status.text() : store->frames.sentence();
 }
 
 wpr_status wpr_store_put(wpr_store* store, uint64_t step, const void* src, size_t n) {

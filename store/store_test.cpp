@@ -405,6 +405,22 @@ TEST_F(StoreTest, NullAndWhatLosesBytesAreRefused) {
   wpr_store_free(store);
 }
 
+TEST_F(StoreTest, EachThreadHasItsOwnSentence) {
+  Store store, other;
+  ASSERT_EQ(store.create(path_, config_of(WPR_STORE_DISK)), WPR_OK);
+  ASSERT_EQ(other.create(path_ + "2", config_of(WPR_STORE_DISK)), WPR_OK);
+  Frame frame(kValues);
+  EXPECT_NE(store.get(5, &frame), WPR_OK);
+  std::thread([&] {
+    EXPECT_NE(store.get(900, &frame), WPR_OK);
+    EXPECT_NE(store.error().find("900"), std::string::npos) << store.error();
+  }).join();
+  EXPECT_NE(store.error().find("step 5"), std::string::npos) << store.error();
+  EXPECT_NE(other.get(77, &frame), WPR_OK);
+  EXPECT_NE(other.error().find("77"), std::string::npos) << other.error();
+  EXPECT_NE(store.error().find("900"), std::string::npos) << store.error();  // of any thread
+}
+
 TEST_F(StoreTest, StoresAndThreadsAtOnce) {
   const auto run = [&](int channel) {
     auto config = config_of(channel % 2 ? WPR_STORE_DISK : WPR_STORE_COMPRESSED);

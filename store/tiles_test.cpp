@@ -275,6 +275,27 @@ TEST_P(Tiles, WholeFramesAndTilesAreTheSame) {
   expect_whole_frames();
 }
 
+// Callers that update a frame of before have begun as many frames as there are buffers.
+TEST_P(Tiles, AFrameIsGotWhileAllBuffersArePutTo) {
+  constexpr uint64_t kBuffers = 4;
+  create(config(GetParam()));
+  for (uint64_t step = 0; step < kBuffers; ++step)
+    for (uint64_t t = 0; t < n_tiles(); ++t) put(step, t, field_of(step));
+  ASSERT_EQ(wpr_store_sync(store_), WPR_OK);
+  std::vector<std::vector<float>> got(kBuffers, std::vector<float>(kShape[0] * kPlane));
+  for (uint64_t t = 0; t < n_tiles(); ++t) {
+    for (uint64_t step = 0; step < kBuffers; ++step) {
+      get(step, t, &got[step]);
+      if (t + 1 < n_tiles()) put(step + kBuffers, t, field_of(step + kBuffers));
+    }
+  }
+  for (uint64_t step = 0; step < kBuffers; ++step) {
+    expect_field(got[step], step);
+    put(step + kBuffers, n_tiles() - 1, field_of(step + kBuffers));
+  }
+  EXPECT_EQ(wpr_store_close(store_), WPR_OK) << wpr_store_error(store_);
+}
+
 TEST_P(Tiles, AnIncompleteFrameIsNone) {
   create(config(GetParam()));
   const auto field = field_of(0);

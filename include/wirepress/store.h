@@ -3,8 +3,8 @@
  * store.h: the C door (C99) of the frame store: time steps of one shape go to memory or to a file
  * (spec/store.md), compressed by servant threads, and come back, read ahead.
  *
- * Threads: every call on a store may be made from any thread, except wpr_store_free and
- * wpr_store_error, which are for one that is alone with it. Different stores are independent.
+ * Threads: every call on a store may be made from any thread, except wpr_store_free, which is for
+ * one that is alone with it. Different stores are independent.
  * What wpr_store_sync acknowledged is readable, bit for bit as get would have given it, after any
  * crash; a later frame is readable or absent. The library never prints, exits or throws.
  * Fork: in the child every call on a store of the parent's is refused with WPR_PARAMETER, and
@@ -73,7 +73,8 @@ WPR_API wpr_status wpr_store_open(const char *path, int append, const wpr_store_
 /* Stops the servants after what is queued. Without wpr_store_close before, the file has no index
  * and the next open reads all of it. NULL is fine. */
 WPR_API void wpr_store_free(wpr_store *store);
-/* The sentence of the last failure of any thread. Valid until the next call. */
+/* The sentence of the calling thread's last failure, if that was of this store; else of the last
+ * failure of any thread, for one that is alone with the store. Valid until the next call. */
 WPR_API const char *wpr_store_error(wpr_store *store);
 
 /* Takes a copy of a frame of n bytes (what the shape says, else WPR_PARAMETER) and returns as soon
@@ -87,7 +88,8 @@ WPR_API wpr_status wpr_store_get(wpr_store *store, uint64_t step, void *dst, siz
 /* The same by tiles, from as many threads as wanted. strides: bytes from element to element along
  * each dimension in the caller's memory, whose last one is the element's size; NULL: the tile is
  * packed. A frame is in the store when its last tile was put; until then it takes a buffer, and
- * close gives up on it. Each tile is put once. */
+ * close gives up on it: to begin one more frame than there are buffers waits until one is complete,
+ * for ever if nobody completes it. Each tile is put once. */
 WPR_API wpr_status wpr_store_put_tile(wpr_store *store, uint64_t step, uint64_t tile,
                                       const void *src, const uint64_t *strides);
 /* The buffer of a frame is free again after as many calls as it has tiles. */

@@ -288,7 +288,9 @@ class FrameStore(Uncopied):
     def put_tile(self, step: int, tile: int, array: Any) -> None:
         """Puts a part of a frame, from any thread; the frame is there when all were put.
 
-        Until then it takes a buffer; close gives up on it.
+        Until then it takes a buffer; close gives up on it. To begin one more frame than there are
+        buffers (four, if `memory` says nothing) waits until one is complete, for ever if nobody
+        completes it.
         """
         view = self._view_of(array)
         tile = arrays.whole("tile", tile)
