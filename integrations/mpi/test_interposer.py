@@ -148,7 +148,7 @@ def test_in_pieces(mpi, tmp_path, level, chunk):
     settings = {"WIREPRESS_MPI_CODEC": "lz4", "WIREPRESS_MPI_CHUNK": chunk, "CHECK_OVERRUN": "1"}
     settings["WIREPRESS_MPI_REPORT"] = str(report)
     out = mpi.run(2, [mpi.build("pieces.c"), level], TRUST | settings)
-    assert out.count("ok ") == 7
+    assert out.count("ok ") == 9
     ranks = json.loads(report.read_text())["ranks"]
     assert ranks[0]["events"]["in_pieces"] > 60 and ranks[1]["events"]["in_pieces"] > 5
     # A receiver in a barrier, or without room; small pieces are there before they are asked for.
@@ -275,6 +275,17 @@ def test_collectives(mpi, rendezvous_class, nodes):
     assert out.count("ok ") == 4
     for name in ("MPI_Bcast", "MPI_Allreduce", "MPI_Allgather", "MPI_Reduce_scatter_block"):
         assert sent[name]["compressed_messages"] > 0, name
+
+
+def test_many_communicators(mpi, rendezvous_class):
+    """MPICH has some 2,000, and a program with many keeps nearly all: the rest is left to MPI."""
+    with rendezvous_class(2, [0, 1]) as server:
+        mine = {"LD_PRELOAD": str(mpi.library), "WIREPRESS_MPI_CODEC": "zstd:1"}
+        done = mpi.start([server.settings | mine] * 2, [mpi.build("many.c"), "600"])
+        assert done.returncode == 0 and "ok many" in done.stdout, done.stdout + done.stderr
+        sent = json.loads(server.reports[0])["calls"]["MPI_Bcast"]
+    assert 100 < sent["compressed_messages"] < 600, sent
+    assert done.stderr.count("too many have some of their own") == 2, done.stderr
 
 
 @pytest.mark.parametrize("nodes", LAYOUTS)

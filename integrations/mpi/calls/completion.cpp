@@ -4,6 +4,7 @@
 #include <vector>
 
 #include "calls/wrap.hpp"
+#include "job/library.hpp"
 #include "messages/quick.hpp"
 #include "messages/requests.hpp"
 #include "messages/thread.hpp"
@@ -35,6 +36,14 @@ void retire(Record* record) {
   put(record);
 }
 
+// After an error of MPI, which leaves `request`: one that it keeps, because of a fault that the
+// program may acknowledge, is still to be completed.
+void leave(Record* record, MPI_Request request) {
+  const bool kept =
+      record->resend ? record->sends_inner() : !record->persistent && request != MPI_REQUEST_NULL;
+  kept ? put(record) : retire(record);
+}
+
 // The request that MPI works on for the user's.
 MPI_Request* behind(Record* record, MPI_Request* request) {
   return record->sends_inner() ? &record->resend->inner : request;
@@ -56,7 +65,7 @@ int wait_one(MPI_Request* request, MPI_Status* status) {
   if (status == MPI_STATUS_IGNORE) status = &own;
   if (completed(record)) return finish_one(record, status);
   const int error = timed(kWait, [&] { return wait_for(behind(record, request), status); });
-  if (error) return retire(record), error;
+  if (error) return leave(record, *request), error;
   return finish_one(record, status);
 }
 
@@ -70,7 +79,7 @@ int test_one(MPI_Request* request, int* flag, MPI_Status* status) {
     return finish_one(record, status);
   }
   const int error = PMPI_Test(behind(record, request), flag, status);
-  if (error) return retire(record), error;
+  if (error) return leave(record, *request), error;
   if (*flag) return finish_one(record, status);
   put(record);
   return MPI_SUCCESS;
@@ -93,6 +102,8 @@ class Batch {
   int first_completed() const { return first_completed_; }
   // Of what MPI is to see another request than the user's.
   bool stand_ins() const { return stand_ins_; }
+  // MPI has completed it, and is not to see it again.
+  void complete(int i) { records()[i]->completed = stand_ins_ = true; }
   Record*& operator[](int i) { return records()[i]; }
   Record* release(int i) {
     Record* record = records()[i];
@@ -125,13 +136,27 @@ void await_large(Batch& batch, int n) {
     for (int i = 0; i < n; ++i) {
       Record* record = batch[i];
       if (!record || !is_large(*record) || !due(record) || record->prepared) continue;
+      if (record->failed) continue;
       if (settle_early(record)) {
         any = true;
       } else {
-        all = false;
+        all &= record->failed;
       }
     }
     if (!any && !all) give_way();
+  }
+}
+
+// With threads Open MPI's Waitall waits for ever for a request that had failed before.
+void complete_failed(Batch& batch, int n, MPI_Request* requests) {
+  if (!job().multiple || !is_open_mpi()) return;
+  for (int i = 0; i < n; ++i) {
+    const Record* record = batch[i];
+    if (!record || record->persistent || !record->prepared || record->error == MPI_SUCCESS) {
+      continue;
+    }
+    PMPI_Wait(&requests[i], MPI_STATUS_IGNORE);
+    batch.complete(i);
   }
 }
 
@@ -162,7 +187,8 @@ int error_class(int error) {
 
 // Finishes requests that completed together; entry k belongs to request index(k).
 template <typename Index>
-int finish_many(Batch& batch, int n_done, Index index, Statuses& statuses, int error) {
+int finish_many(Batch& batch, const MPI_Request* requests, int n_done, Index index,
+                Statuses& statuses, int error) {
   const bool failed = error != MPI_SUCCESS;
   bool marked = failed;
   Comm* raise_on = nullptr;
@@ -175,8 +201,12 @@ int finish_many(Batch& batch, int n_done, Index index, Statuses& statuses, int e
       put(record);
       continue;
     }
+    if (entry != MPI_SUCCESS) {
+      leave(record, requests[index(k)]);
+      continue;
+    }
     int own = MPI_SUCCESS;
-    if (entry == MPI_SUCCESS && due(record)) own = settle(record, &statuses[k]);
+    if (due(record)) own = settle(record, &statuses[k]);
     if (own) {
       for (int i = 0; !marked && i < n_done; ++i) statuses[i].MPI_ERROR = MPI_SUCCESS;
       marked = true;
@@ -224,11 +254,12 @@ int wait_all(int n, MPI_Request* requests, MPI_Status* user_statuses) {
   Statuses statuses(n, user_statuses);
   const int error = timed(kWaitall, [&] {
     await_large(batch, n);
+    complete_failed(batch, n, requests);
     return with_stand_ins(batch, n, requests,
                           [&](MPI_Request* rest) { return PMPI_Waitall(n, rest, statuses.get()); });
   });
   if (error && error_class(error) != MPI_ERR_IN_STATUS) return batch.put_back(), error;
-  return finish_many(batch, n, same, statuses, error);
+  return finish_many(batch, requests, n, same, statuses, error);
 }
 
 int test_all(int n, MPI_Request* requests, int* flag, MPI_Status* user_statuses) {
@@ -241,15 +272,16 @@ int test_all(int n, MPI_Request* requests, int* flag, MPI_Status* user_statuses)
   const bool in_status = error && error_class(error) == MPI_ERR_IN_STATUS;
   if (error && !in_status) return batch.put_back(), error;
   if (!error && !*flag) return batch.put_back(), MPI_SUCCESS;
-  return finish_many(batch, n, same, statuses, error);
+  return finish_many(batch, requests, n, same, statuses, error);
 }
 
 // One of many completed: `error` is what MPI said of it.
-int finish_any(Batch& batch, int n, int index, MPI_Status* status, int error) {
+int finish_any(Batch& batch, const MPI_Request* requests, int n, int index, MPI_Status* status,
+               int error) {
   Record* record = index >= 0 && index < n ? batch.release(index) : nullptr;
   batch.put_back();
   if (!record) return error;
-  if (error) return retire(record), error;
+  if (error) return leave(record, requests[index]), error;
   return finish_one(record, status);
 }
 
@@ -267,7 +299,7 @@ int wait_any(int n, MPI_Request* requests, int* index, MPI_Status* status) {
       });
     });
   }
-  return finish_any(batch, n, *index, status, error);
+  return finish_any(batch, requests, n, *index, status, error);
 }
 
 int test_any(int n, MPI_Request* requests, int* index, int* flag, MPI_Status* status) {
@@ -284,7 +316,7 @@ int test_any(int n, MPI_Request* requests, int* index, int* flag, MPI_Status* st
       return PMPI_Testany(n, seen, index, flag, status);
     });
   }
-  return finish_any(batch, n, *flag || error ? *index : MPI_UNDEFINED, status, error);
+  return finish_any(batch, requests, n, *flag || error ? *index : MPI_UNDEFINED, status, error);
 }
 
 // `body` is Waitsome or Testsome.
@@ -304,8 +336,8 @@ int some(int n, MPI_Request* requests, int* n_done, int* indices, MPI_Status* us
     if (error && error_class(error) != MPI_ERR_IN_STATUS) *n_done = 0;
   }
   const int result = finish_many(
-      batch, *n_done == MPI_UNDEFINED ? 0 : *n_done, [&](int k) { return indices[k]; }, statuses,
-      error);
+      batch, requests, *n_done == MPI_UNDEFINED ? 0 : *n_done, [&](int k) { return indices[k]; },
+      statuses, error);
   batch.put_back();
   return result;
 }
@@ -340,8 +372,12 @@ int get_status(MPI_Request request, int* flag, MPI_Status* status) {
     *flag = settle_early(record);
     if (*flag) settle(record, status);
   } else {
+    const int kept = status->MPI_ERROR;  // standard: not to be touched
+    status->MPI_ERROR = MPI_SUCCESS;
     error = PMPI_Request_get_status(*behind(record, &request), flag, status);
-    if (!error && *flag && record->receives && due(record)) {
+    const bool failed = error || status->MPI_ERROR != MPI_SUCCESS;
+    if (!failed) status->MPI_ERROR = kept;
+    if (!failed && *flag && record->receives && due(record)) {
       // The buffer is to be ready from now on; the call that frees the request reports errors.
       const int result = settle(record, status);
       record->status = *status;
@@ -449,36 +485,67 @@ WPR_WRAP(MPI_Request_get_status_all, int n, const MPI_Request requests[], int* f
   return MPI_SUCCESS;
 }
 #endif
+#if defined(WPR_MPI_GET_STATUS_ANY) || defined(WPR_MPI_GET_STATUS_SOME)
+namespace {
+
+// Requests of which MPI alone knows; those of this library, of which it does not know all, are
+// null.
+struct Apart {
+  std::vector<MPI_Request> of_mpi;
+  std::vector<int> own;  // active ones
+};
+Apart apart(int n, const MPI_Request* requests) {
+  Apart all;
+  if (n > 0) all.of_mpi.assign(requests, requests + n);
+  for (int i = 0; i < n; ++i) {
+    Record* record = take(requests[i]);
+    if (!record) continue;
+    all.of_mpi[static_cast<size_t>(i)] = MPI_REQUEST_NULL;
+    if (due(record)) all.own.push_back(i);
+    put(record);
+  }
+  return all;
+}
+
+bool only_of_mpi() { return inert() || g_n_records.load(std::memory_order_relaxed) == 0; }
+
+}  // namespace
+#endif
 #ifdef WPR_MPI_GET_STATUS_ANY
 WPR_WRAP(MPI_Request_get_status_any, int n, const MPI_Request requests[], int* index, int* flag,
          MPI_Status* status) {
-  bool any = false;
-  for (int i = 0; i < n; ++i) {
-    if (requests[i] == MPI_REQUEST_NULL) continue;
-    any = true;
+  if (only_of_mpi()) return PMPI_Request_get_status_any(n, requests, index, flag, status);
+  const Apart all = apart(n, requests);
+  for (const int i : all.own) {
     if (const int error = get_status(requests[i], flag, status)) return error;
     if (*flag) return *index = i, MPI_SUCCESS;
   }
-  *index = MPI_UNDEFINED;
-  if (!any) return PMPI_Request_get_status(MPI_REQUEST_NULL, flag, status);
-  *flag = 0;
-  return MPI_SUCCESS;
+  const int error = PMPI_Request_get_status_any(n, all.of_mpi.data(), index, flag, status);
+  if (error == MPI_SUCCESS && *index == MPI_UNDEFINED && !all.own.empty()) *flag = 0;
+  return error;
 }
 #endif
 #ifdef WPR_MPI_GET_STATUS_SOME
 WPR_WRAP(MPI_Request_get_status_some, int n, const MPI_Request requests[], int* n_done,
          int indices[], MPI_Status statuses[]) {
-  bool any = false;
-  *n_done = 0;
-  for (int i = 0; i < n; ++i) {
-    if (requests[i] == MPI_REQUEST_NULL) continue;
-    any = true;
-    int flag;
-    MPI_Status* status = statuses == MPI_STATUSES_IGNORE ? MPI_STATUS_IGNORE : &statuses[*n_done];
+  if (only_of_mpi()) return PMPI_Request_get_status_some(n, requests, n_done, indices, statuses);
+  const Apart all = apart(n, requests);
+  const auto status_of = [&](int k) {
+    return statuses == MPI_STATUSES_IGNORE ? MPI_STATUSES_IGNORE : &statuses[k];
+  };
+  int n_own = 0, n_rest = 0;
+  for (const int i : all.own) {
+    int flag = 0;
+    MPI_Status* const status =
+        statuses == MPI_STATUSES_IGNORE ? MPI_STATUS_IGNORE : &statuses[n_own];
     if (const int error = get_status(requests[i], &flag, status)) return error;
-    if (flag) indices[(*n_done)++] = i;
+    if (flag) indices[n_own++] = i;
   }
-  if (!any) *n_done = MPI_UNDEFINED;
+  const int error = PMPI_Request_get_status_some(n, all.of_mpi.data(), &n_rest, indices + n_own,
+                                                 status_of(n_own));
+  if (error != MPI_SUCCESS) return error;
+  const bool none = n_rest == MPI_UNDEFINED;
+  *n_done = none && all.own.empty() ? MPI_UNDEFINED : n_own + (none ? 0 : n_rest);
   return MPI_SUCCESS;
 }
 #endif

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "collectives/shadow.hpp"
 
+#include <atomic>
+
 #include "job/job.hpp"
 #include "messages/thread.hpp"
 
@@ -44,17 +46,56 @@ Shadow* plan(const Comm& comm) {
 }
 
 // Collective. What a call cannot go on without is here on all members, or none goes this way.
-bool provide(Shadow* shadow) {
+bool provide(Shadow* shadow, bool made) {
   // Elements of up to 32 bytes, and alignment, beside it.
   const size_t gathered = job().deterministic && shadow->node_rank == 0
                               ? gathered_size(*shadow) * static_cast<size_t>(shadow->node_size)
                               : 0;
   shadow->provided = prepare_spares();
-  int ready = shadow->provided && shadow->room.reserve(kRoom) &&
+  int ready = made && shadow->provided && shadow->room.reserve(kRoom) &&
               (gathered == 0 || shadow->gathered.reserve(gathered));
   if (!ready) ++self_thread().events.no_memory;
   const int error = PMPI_Allreduce(MPI_IN_PLACE, &ready, 1, MPI_INT, MPI_MIN, shadow->all);
   return error == MPI_SUCCESS && ready;
+}
+
+// What is called for the user's communicator without the user: errors are not for its handler.
+class Quiet {
+ public:
+  explicit Quiet(MPI_Comm comm) : comm_(comm) {
+    PMPI_Comm_get_errhandler(comm, &before_);
+    PMPI_Comm_set_errhandler(comm, MPI_ERRORS_RETURN);
+  }
+  ~Quiet() {
+    PMPI_Comm_set_errhandler(comm_, before_);
+    PMPI_Errhandler_free(&before_);
+  }
+  Quiet(const Quiet&) = delete;
+  Quiet& operator=(const Quiet&) = delete;
+
+ private:
+  MPI_Comm comm_;
+  MPI_Errhandler before_ = MPI_ERRHANDLER_NULL;
+};
+
+// MPICH has some 2,000 communicators, of which each of these takes three.
+constexpr int kMostShadows = 128;
+std::atomic<int> g_n_shadows{0};
+
+// Collective. Makes shadow->all; false, on all members: one has too many.
+bool make_whole(const Comm& comm, Shadow* shadow) {
+  const Quiet quiet(comm.handle);
+  int few = g_n_shadows.load(std::memory_order_relaxed) <= kMostShadows;  // with this
+  if (!few) {
+    complain("collectives of a communicator are left to MPI: too many have some of their own");
+  }
+  if (PMPI_Allreduce(MPI_IN_PLACE, &few, 1, MPI_INT, MPI_MIN, comm.handle) != MPI_SUCCESS || !few) {
+    return false;
+  }
+  // Not a duplicate: that would run the user's attribute callbacks.
+  if (PMPI_Comm_split(comm.handle, 0, comm.rank, &shadow->all) != MPI_SUCCESS) return false;
+  PMPI_Comm_set_errhandler(shadow->all, MPI_ERRORS_RETURN);
+  return true;
 }
 
 }  // namespace
@@ -65,7 +106,10 @@ void free_parts(Shadow* shadow) {
   if (shadow->all != MPI_COMM_NULL) PMPI_Comm_free(&shadow->all);
 }
 
+Shadow::Shadow() { g_n_shadows.fetch_add(1, std::memory_order_relaxed); }
+
 Shadow::~Shadow() {
+  g_n_shadows.fetch_sub(1, std::memory_order_relaxed);
   if (provided) drop_spares();
 }
 
@@ -80,17 +124,15 @@ Shadow* find_shadow(Comm* comm) {
   }
   const bool has_peers = shadow->even || shadow->node_rank == 0;
   const int lane = has_peers ? shadow->node_rank : MPI_UNDEFINED;
-  // Not a duplicate: that would run the user's attribute callbacks.
-  if (PMPI_Comm_split(comm->handle, 0, comm->rank, &shadow->all) != MPI_SUCCESS ||
-      PMPI_Comm_split(comm->handle, shadow->my_node, comm->rank, &shadow->node) != MPI_SUCCESS ||
-      PMPI_Comm_split(comm->handle, lane, shadow->my_node, &shadow->lane) != MPI_SUCCESS) {
+  if (!make_whole(*comm, shadow)) {
     delete shadow;
     return nullptr;
   }
-  PMPI_Comm_set_errhandler(shadow->all, MPI_ERRORS_RETURN);
-  PMPI_Comm_set_errhandler(shadow->node, MPI_ERRORS_RETURN);
-  if (has_peers) PMPI_Comm_set_errhandler(shadow->lane, MPI_ERRORS_RETURN);
-  if (!provide(shadow)) {
+  // A communicator that returns errors, as these do.
+  const bool made =
+      PMPI_Comm_split(shadow->all, shadow->my_node, comm->rank, &shadow->node) == MPI_SUCCESS &&
+      PMPI_Comm_split(shadow->all, lane, shadow->my_node, &shadow->lane) == MPI_SUCCESS;
+  if (!provide(shadow, made)) {
     free_parts(shadow);
     delete shadow;
     return nullptr;

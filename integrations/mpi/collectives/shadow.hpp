@@ -14,7 +14,7 @@
 namespace wirepress {
 
 struct Shadow {
-  Shadow() = default;
+  Shadow();
   Shadow(const Shadow&) = delete;
   Shadow& operator=(const Shadow&) = delete;
   ~Shadow();

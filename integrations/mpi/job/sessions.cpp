@@ -52,12 +52,20 @@ int inherit_session(int error, MPI_Comm parent, MPI_Comm* made) {
   return error == MPI_SUCCESS && comes_from_session(parent) ? mark_session(error, made) : error;
 }
 
-void begin_session() {
+namespace {
+
+// Where no session is open: keys have ended, and their numbers may be others' later.
+void forget_key() {
   int begun = 0, ended = 0;
-  if (g_n_sessions.fetch_add(1) > 0) return;
   PMPI_Initialized(&begun);
   PMPI_Finalized(&ended);
   if (!begun || ended) g_end_key = MPI_KEYVAL_INVALID;
+}
+
+}  // namespace
+
+void begin_session() {
+  if (g_n_sessions.fetch_add(1) == 0) forget_key();
 }
 
 // Before any thread can call MPI with what is made of the session. Locks that a call of another
@@ -73,7 +81,9 @@ void note_threads(MPI_Session session) {
   if (!found || std::strcmp(level, "MPI_THREAD_MULTIPLE") == 0) job().multiple = true;
 }
 
-void end_session() { g_n_sessions.fetch_sub(1); }
+void end_session() {
+  if (g_n_sessions.fetch_sub(1) == 1) forget_key();
+}
 
 }  // namespace wirepress
 

@@ -99,8 +99,9 @@ int finish_from(Incoming* incoming, const Byte* wire, size_t size, MPI_Status* s
   call.received_wire_size += size;
   size_t raw_size = size;
   int error = MPI_SUCCESS;
-  const bool framed = is_framed(wire, size);
-  if (framed) {
+  // What MPI has cut says so, but not by the size.
+  const bool cut = size > incoming->capacity && wire == incoming->landing();
+  if (!cut && is_framed(wire, size)) {
     ++call.received_framed;
     Buffer& aside = self_thread().wire;
     if (wire == incoming->buffer) {
@@ -111,7 +112,7 @@ int finish_from(Incoming* incoming, const Byte* wire, size_t size, MPI_Status* s
     error = expand_from(incoming, wire, size, &raw_size);
     // After an error the count is that of a full buffer: the one number that is always legal.
     set_size(status, error ? incoming->capacity : raw_size);
-  } else if (size > incoming->capacity) {  // only from the stash: MPI reports it otherwise
+  } else if (size > incoming->capacity) {  // from the stash: MPI reports it otherwise
     ++self_thread().events.truncated;
     error = MPI_ERR_TRUNCATE;
     set_size(status, incoming->capacity);

@@ -38,7 +38,7 @@ constexpr size_t kLeastPiece = 128 << 10, kPieces = 8, kMostPieces = 64;
 constexpr size_t kWindow = size_t{128} << 20;
 constexpr double kPatience = 0.1;  // seconds, besides what the link needs
 // Seconds more, where what is not sent is lost: the receiver may compute so long, and then take it.
-constexpr double kStarved = 5;
+constexpr double kStarved = 60, kStarvedThere = 5;
 constexpr int kAhead = 8;  // receives that are posted at a time
 
 // How often a rank let us wait in vain.
@@ -198,20 +198,18 @@ Made make_first_piece(Call call, int candidate, const Byte* data, size_t size, c
 Pieces::Pieces(Call call, int candidate, const Byte* data, const Type& type, int rank, bool there)
     : call_(call), candidate_(candidate), data_(data), type_(type), rank_(rank), there_(there) {}
 
-// Without memory for a copy a piece goes from the user's buffer, which must stay until it is sent.
-// What lies on a device MPI may not be given: it waits for the copy of a piece that was sent. The
-// receiver that takes none may wait for this rank: then the message is lost, and both are told.
+// Without memory for a copy a piece waits for that of one that was sent. Nothing goes from the
+// user's buffer itself, into which MPI_Sendrecv_replace may receive meanwhile, and which a device
+// may have. A receiver that takes no pieces may wait for this rank: then the message is lost, and
+// both are told.
 Buffer Pieces::room_for(size_t size) {
+  if (spare_.data()) return std::move(spare_);
   Buffer room(size);
   if (room.data()) return room;
   ++self_thread().events.no_memory;
-  if (!there_) {
-    patient_ = true;
-    return room;
-  }
   while (!spare_.data() && error_ == MPI_SUCCESS && lost_ == MPI_SUCCESS) {
     if (take_completed()) continue;
-    if (out_of_patience() && now() - progress_ > kStarved) {
+    if (out_of_patience() && now() - progress_ > (there_ ? kStarvedThere : kStarved)) {
       lost_ = MPI_ERR_NO_MEM;
       complain("no memory for copies of a message in pieces, whose receiver does not take them");
     }
@@ -249,15 +247,13 @@ int Pieces::launch(Buffer* first, size_t size, int dest, int tag, MPI_Comm comm)
     }
     if (wire_size == 0) {
       wire_size = piece_size;
-      const int copied = bytes.data() ? copy_bytes(bytes.data(), piece, piece_size)
-                         : there_     ? MPI_ERR_NO_MEM
-                                      : MPI_SUCCESS;
+      const int copied =
+          bytes.data() ? copy_bytes(bytes.data(), piece, piece_size) : MPI_ERR_NO_MEM;
       if (copied != MPI_SUCCESS) wire_size = 0;  // which the receiver takes for an error
       if (lost_ == MPI_SUCCESS) lost_ = copied;
     }
     const ByteRoom piece_room(wire_size);
-    const Byte* from = bytes.data() || there_ ? bytes.data() : piece;
-    if (const int failed = PMPI_Isend(from, piece_room.count, piece_room.type, rank_,
+    if (const int failed = PMPI_Isend(bytes.data(), piece_room.count, piece_room.type, rank_,
                                       static_cast<int>(head.tag), job().pieces, &request)) {
       return leave(), failed;
     }
@@ -304,7 +300,7 @@ bool Pieces::take_completed() {
     const auto i = static_cast<size_t>(done_[static_cast<size_t>(k)]);
     matched_ |= i == 0;
     on_their_way_ -= sizes_[i];
-    if (there_ && !spare_.data()) {
+    if (!spare_.data()) {
       spare_ = std::move(buffers_[i]);
     } else {
       buffers_[i].release();
@@ -316,7 +312,7 @@ bool Pieces::take_completed() {
 }
 
 bool Pieces::out_of_patience() {
-  if (!matched_ || patient_ || error_ != MPI_SUCCESS) return error_ != MPI_SUCCESS;
+  if (!matched_ || error_ != MPI_SUCCESS) return error_ != MPI_SUCCESS;
   const double known = link_rate(job().node[static_cast<size_t>(rank_)]);
   const double link = known > 0 ? known : 125e6;
   if (now() - progress_ < kPatience + 4 * static_cast<double>(largest_) / link) return false;

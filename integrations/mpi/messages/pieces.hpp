@@ -59,11 +59,11 @@ class Pieces {
   std::vector<size_t> sizes_;
   std::vector<int> done_;
   size_t n_left_ = 0, on_their_way_ = 0, largest_ = 0;
-  Buffer spare_;  // of data on a device: that of a piece that was sent
+  Buffer spare_;  // that of a piece that was sent
   double start_ = 0, progress_ = 0, codec_ = 0;
-  bool matched_ = false, late_ = false, patient_ = false;
+  bool matched_ = false, late_ = false;
   int error_ = MPI_SUCCESS;
-  int lost_ = MPI_SUCCESS;  // of a piece that the device did not give
+  int lost_ = MPI_SUCCESS;  // of a piece for which there was no memory
 };
 
 // The receiver's side: what expand() does. Takes the other pieces from MPI in any case.

@@ -133,7 +133,8 @@ std::vector<Record*> hold_large() {
     for (Record* record : shard.bucket) {
       for (; record; record = record->next) {
         const bool started = !record->persistent || record->active;
-        if (!started || record->busy || record->prepared || !is_large(*record)) continue;
+        if (!started || record->busy || record->prepared || record->failed) continue;
+        if (!is_large(*record)) continue;
         record->busy = true;
         held.push_back(record);
       }
@@ -160,8 +161,12 @@ bool settle_early(Record* record) {
     error = PMPI_Test(&record->request, &flag, &status);
     record->completed = error || flag;
   } else {
+    // Of a failed request MPICH returns the error and raises it, each time; Open MPI has it in the
+    // status alone, whose size is then that of the message, not of the buffer.
+    if (record->failed) return false;
     error = PMPI_Request_get_status(record->request, &flag, &status);
-    if (error) return false;  // the call that completes the request says so
+    record->failed = error || (flag && status.MPI_ERROR != MPI_SUCCESS);
+    if (record->failed) return false;
   }
   if (!error && !flag) return false;
   if (!error) error = settle(record, &status);

@@ -34,6 +34,7 @@ struct Record {
   bool persistent = false;
   bool active = true;       // persistent: started
   bool completed = false;   // persistent: started and complete; MPI does not know, or not any more
+  bool failed = false;      // an early look found an error: the completing call says it
   bool prepared = false;    // the work is done: status and error below are the result
   bool busy = false;        // in the map, and a thread does its work: not to be taken
   int source = 0, tag = 0;  // persistent: to look in the stash; a send's destination

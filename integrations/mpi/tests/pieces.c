@@ -197,6 +197,98 @@ static void too_small(void) {
   MPI_Comm_set_errhandler(MPI_COMM_WORLD, MPI_ERRORS_ARE_FATAL);
 }
 
+/* Large receives that end in an error, raw and compressed, whichever call completes them. */
+static void failed_requests(void) {
+  const int n = 3 * MIB, room = MIB + 5;
+  enum { CALLS = 7 };
+  MPI_Comm_set_errhandler(MPI_COMM_WORLD, MPI_ERRORS_RETURN);
+  for (int i = 0; i < 2 * CALLS; ++i) {
+    fill(buf, (size_t)n, i % 2 ? NOISE : TEXT, 1);
+    fill(buf, (size_t)n / 2, NOISE, 2); /* so that a frame, too, is larger than the room */
+    if (rank == 0) {
+      MPI_Request request;
+      MPI_Isend(buf, n, MPI_BYTE, 1, 1, MPI_COMM_WORLD, &request);
+      MPI_Wait(&request, MPI_STATUS_IGNORE);
+      MPI_Send(buf, n, MPI_BYTE, 1, 2, MPI_COMM_WORLD);
+      continue;
+    }
+    MPI_Request requests[2] = {MPI_REQUEST_NULL, MPI_REQUEST_NULL};
+    MPI_Status statuses[2];
+    int error = MPI_SUCCESS, flag = 0, index = -1;
+    memset(out, 0x77, 8 * MIB);
+    MPI_Irecv(out, room, MPI_BYTE, 0, 1, MPI_COMM_WORLD, &requests[0]);
+    switch (i / 2) {
+      case 0:
+        error = MPI_Wait(&requests[0], statuses);
+        break;
+      case 1:
+        error = MPI_Waitall(2, requests, statuses);
+        CHECK(class_of(error) == MPI_ERR_IN_STATUS);
+        error = statuses[0].MPI_ERROR;
+        break;
+      case 2:
+        error = MPI_Waitany(2, requests, &index, statuses);
+        break;
+      case 3:
+        error = MPI_Waitsome(2, requests, &index, (int[2]){0}, statuses);
+        CHECK(class_of(error) == MPI_ERR_IN_STATUS);
+        error = statuses[0].MPI_ERROR;
+        break;
+      case 4:
+        while (!flag && !error) error = MPI_Test(&requests[0], &flag, statuses);
+        break;
+      case 5:
+        while (!flag && !error) error = MPI_Testall(2, requests, &flag, statuses);
+        CHECK(class_of(error) == MPI_ERR_IN_STATUS);
+        error = statuses[0].MPI_ERROR;
+        break;
+      default: /* which may say it or leave it to the call that completes the request */
+        while (!flag && !error) error = MPI_Request_get_status(requests[0], &flag, statuses);
+        error = MPI_Wait(&requests[0], statuses);
+    }
+    CHECK(class_of(error) == MPI_ERR_TRUNCATE);
+    CHECK(requests[0] == MPI_REQUEST_NULL);
+    MPI_Recv(out, n, MPI_BYTE, 0, 2, MPI_COMM_WORLD, statuses);
+    CHECK(memcmp(out, buf, (size_t)n) == 0);
+  }
+  MPI_Comm_set_errhandler(MPI_COMM_WORLD, MPI_ERRORS_ARE_FATAL);
+}
+
+/* Inactive persistent requests among active ones. */
+static void looks(void) {
+#if MPI_VERSION > 4 || (MPI_VERSION == 4 && MPI_SUBVERSION >= 1)
+  const int n = 2 * MIB;
+  fill_mixed(buf, (size_t)n, 3);
+  if (rank == 0) {
+    MPI_Barrier(MPI_COMM_WORLD);
+    MPI_Send(buf, n, MPI_BYTE, 1, 1, MPI_COMM_WORLD);
+  } else {
+    MPI_Request requests[3];
+    MPI_Status statuses[3];
+    int index = -1, flag = 0, n_done = 0, indices[3];
+    MPI_Recv_init(out + 4 * MIB, n, MPI_BYTE, 0, 9, MPI_COMM_WORLD, &requests[0]);
+    MPI_Request_get_status_any(1, requests, &index, &flag, statuses);
+    CHECK(flag && index == MPI_UNDEFINED);
+    MPI_Request_get_status_some(1, requests, &n_done, indices, statuses);
+    CHECK(n_done == MPI_UNDEFINED);
+    MPI_Irecv(out, n, MPI_BYTE, 0, 1, MPI_COMM_WORLD, &requests[1]);
+    requests[2] = MPI_REQUEST_NULL;
+    MPI_Request_get_status_any(3, requests, &index, &flag, statuses);
+    CHECK(!flag);
+    MPI_Request_get_status_some(3, requests, &n_done, indices, statuses);
+    CHECK(n_done == 0);
+    MPI_Barrier(MPI_COMM_WORLD);
+    while (!flag) MPI_Request_get_status_any(3, requests, &index, &flag, statuses);
+    CHECK(index == 1 && count_of(statuses, MPI_BYTE) == n);
+    MPI_Request_get_status_some(3, requests, &n_done, indices, statuses);
+    CHECK(n_done == 1 && indices[0] == 1 && count_of(statuses, MPI_BYTE) == n);
+    MPI_Wait(&requests[1], statuses);
+    CHECK(filled_mixed(out, (size_t)n, 3));
+    MPI_Request_free(&requests[0]);
+  }
+#endif
+}
+
 static void exchanges(void) {
   const int n = 2 * MIB;
   MPI_Status status;
@@ -256,6 +348,8 @@ static const struct {
     {"elements_and_communicators", elements_and_communicators},
     {"elsewhere", elsewhere},
     {"too_small", too_small},
+    {"failed_requests", failed_requests},
+    {"looks", looks},
 };
 
 int main(int argc, char **argv) {
