@@ -176,7 +176,7 @@ class Tuner:
         return float(self._agreed([statistics.median(self._times[1:] or self._times)], "max")[0])
 
     def _agreed(self, numbers: list[float], how: str) -> torch.Tensor:
-        tensor = torch.tensor(numbers, dtype=torch.float64)
+        tensor = torch.tensor(numbers, dtype=torch.float64, device="cpu")
         operation = dist.ReduceOp.MAX if how == "max" else dist.ReduceOp.SUM
         all_reduce_in(tensor, self._everyone, operation)
         return tensor if how == "max" else tensor / self._everyone.size()
@@ -185,11 +185,11 @@ class Tuner:
 
     def measure_link(self) -> None:
         """The rate at which this rank's frames reach the others; a collective call."""
-        message = torch.zeros(_PROBE, dtype=torch.uint8)
-        room = torch.empty(_PROBE * self._n, dtype=torch.uint8)
+        message = torch.zeros(_PROBE, dtype=torch.uint8, device="cpu")
+        room = torch.empty(_PROBE * self._n, dtype=torch.uint8, device="cpu")
         times = []
         for _ in range(3):
-            all_reduce_in(torch.zeros(1), self._group)
+            all_reduce_in(torch.zeros(1, dtype=torch.float32, device="cpu"), self._group)
             start = time.perf_counter()
             all_gather_into(room, message, self._group)
             times.append(time.perf_counter() - start)
@@ -203,7 +203,7 @@ class Tuner:
         numbers = [float(part.double().square().sum()) * scale]
         decoded = torch.empty_like(part)
         for coder in self._coders.values():
-            out = torch.empty(coder.bound(part.numel()), dtype=torch.uint8)
+            out = torch.empty(coder.bound(part.numel()), dtype=torch.uint8, device="cpu")
             start = time.perf_counter()
             size = coder.encode(part, out)
             coder.decode(out[:size], decoded)

@@ -147,7 +147,8 @@ class Coder(_Waiting, LibraryCoder):
     def __init__(self, recipe: str, *, threads: int = 1, checksum: bool = False) -> None:
         super().__init__(recipe, threads)
         self._encoder = self._new_encoder(recipe, checksum)
-        self._encoder.compress(as_array(torch.zeros(1)))  # what parsing cannot see is said now
+        # what parsing cannot see is said now
+        self._encoder.compress(as_array(torch.zeros(1, dtype=torch.float32, device="cpu")))
         self._batches = Batches()
         self.lossless: bool = self._encoder.lossless("float32")
         self.sparse = is_sparse(recipe)

@@ -24,6 +24,7 @@ from wirepress.arrays import unwritten
 from wirepress.errors import CorruptError, FrameError, ParameterError, TruncatedError
 from wirepress.torch import dcp_metadata
 from wirepress.torch.dcp_metadata import DATA_MAGIC, Folder, Place, frame_dtype
+from wirepress.torch.memory import as_array, as_bytes
 
 
 class _Source:
@@ -145,7 +146,7 @@ def _bytes_of(tensor: torch.Tensor) -> memoryview | None:
         return None
     if tensor.is_conj() or tensor.is_neg() or tensor.is_quantized:
         return None
-    return memoryview(tensor.reshape(-1).view(torch.uint8).numpy())
+    return memoryview(as_array(as_bytes(tensor)))
 
 
 class CheckpointReader(StorageReader):

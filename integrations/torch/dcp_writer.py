@@ -25,7 +25,7 @@ from wirepress.arrays import unwritten
 from wirepress.errors import FrameError, ParameterError
 from wirepress.torch import dcp_metadata
 from wirepress.torch.dcp_metadata import DATA_MAGIC, DATA_NAME, NAME, Folder, Place, frame_dtype
-from wirepress.torch.memory import foreign_kind
+from wirepress.torch.memory import as_array, as_bytes, foreign_kind
 
 PIECE = 16 << 20  # bytes of content in a frame: what is coded while other bytes are written
 _BUFFER, _BUFFERS = 4 << 20, 3
@@ -124,7 +124,7 @@ def _item_memory(name: str, tensor: torch.Tensor) -> memoryview:
     if kind := foreign_kind(tensor):
         raise ParameterError(f"tensor {name} is {kind}, which a checkpoint here cannot hold")
     plain = tensor.detach().cpu().resolve_conj().resolve_neg().contiguous()
-    return memoryview(plain.reshape(-1).view(torch.uint8).numpy())
+    return memoryview(as_array(as_bytes(plain)))
 
 
 def _block_size(raw_size: int) -> int:

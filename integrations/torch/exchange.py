@@ -122,14 +122,14 @@ class _Floats(threading.local):
     once, whatever the gradient has, in memory that stays in the caches."""
 
     def __init__(self) -> None:
-        self._room = torch.empty(0, dtype=torch.float32)
+        self._room = torch.empty(0, dtype=torch.float32, device="cpu")
 
     def beside(self, values: torch.Tensor) -> torch.Tensor:
         """Room for as many as `values` are; these themselves where they are float32."""
         if values.dtype == torch.float32:
             return values
         if self._room.numel() < values.numel():
-            self._room = torch.empty(values.numel(), dtype=torch.float32)
+            self._room = torch.empty(values.numel(), dtype=torch.float32, device="cpu")
         return self._room[: values.numel()]
 
 
@@ -179,7 +179,7 @@ class CodedMean(Job):
         sizes = [4 * sum(values.numel() for values in part) for part in parts]
         message = _joined(values for part in parts for values in part)
         came, _ = post.all_to_all(message.view(torch.uint8), sizes)
-        total = torch.empty(sizes[post.rank] // 4)
+        total = torch.empty(sizes[post.rank] // 4, dtype=torch.float32, device="cpu")
         addend = torch.empty_like(total)
         total.view(torch.uint8).copy_(came[0])
         for part in came[1:]:
@@ -389,7 +389,7 @@ def cut(message: torch.Tensor, n: int) -> list[torch.Tensor]:
 
 def _joined(values: Iterable[torch.Tensor]) -> torch.Tensor:
     parts = list(values)
-    return torch.cat(parts) if parts else torch.empty(0)
+    return torch.cat(parts) if parts else torch.empty(0, dtype=torch.float32, device="cpu")
 
 
 def put(mean: torch.Tensor, values: torch.Tensor) -> None:

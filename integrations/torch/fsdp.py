@@ -11,7 +11,8 @@ from __future__ import annotations
 import dataclasses
 import hashlib
 import time
-from collections.abc import Iterator, Mapping, Sequence
+import weakref
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
 import torch
@@ -66,7 +67,8 @@ def _finish_queued(tensor: torch.Tensor) -> None:
 class _Pass:
     """A backward pass in which gradients that are not finite are looked for."""
 
-    def __init__(self) -> None:
+    def __init__(self, end: weakref.ref[Callable[[], None]]) -> None:
+        self.end = end  # what autograd calls at its end, and lets go of where an error ends it
         self.backup: dict[str, torch.Tensor | None] = {}  # residuals before it, by unit
         self.found: list[tuple[str, int]] = []  # units and ranks
         self.partial = False  # a unit lies on some ranks only: other ranks may have found more
@@ -158,10 +160,17 @@ class FsdpState:
         changes it. Returns the notes of the pass; None: nothing is noted."""
         if self.settings.on_nonfinite == "pass":
             return None
+        if self._pass is not None and self._pass.end() is None:  # that pass ended by an error
+            self._restore(self._pass)
+            self._pass = None
         if self._pass is None:
-            self._pass = _Pass()
+
+            def end() -> None:
+                self._end_pass()
+
+            self._pass = _Pass(weakref.ref(end))
             # after FSDP's own, which was queued when the pass began
-            torch.autograd.Variable._execution_engine.queue_callback(self._end_pass)
+            torch.autograd.Variable._execution_engine.queue_callback(end)
         kept = self.residuals.get(unit)
         self._pass.backup[unit] = None if kept is None else kept.clone()
         self._pass.partial |= ranks < dist.get_world_size()
@@ -176,14 +185,18 @@ class FsdpState:
             ended.found = [each for found in everyone for each in found]
         if not ended.found:
             return
+        self._restore(ended)
+        if self.settings.on_nonfinite == "raise":
+            unit, rank = ended.found[0]
+            raise FloatingPointError(f'the gradient of unit "{unit}" is not finite on rank {rank}')
+
+    def _restore(self, ended: _Pass) -> None:
+        """Residuals are what they were before the pass."""
         for unit, residual in ended.backup.items():
             if residual is None:
                 self.residuals.pop(unit, None)
             else:
                 self.residuals[unit] = residual
-        if self.settings.on_nonfinite == "raise":
-            unit, rank = ended.found[0]
-            raise FloatingPointError(f'the gradient of unit "{unit}" is not finite on rank {rank}')
 
     def state_dict(self) -> dict[str, Any]:
         """For a checkpoint. Residuals belong to a rank: every rank saves its own, or rank 0
@@ -384,6 +397,7 @@ class _DeltaGather(_AllGather):
         self._unit = unit
         self._copies: Copies | None = Copies(state.threads)  # None: deltas were slower
         self._turns = Turns(state.settings.trials)
+        self._ranks: tuple[int, ...] = ()  # of the first group
         state.copies.append(self._copies)
         state.ways[unit] = DELTA
 
@@ -395,7 +409,7 @@ class _DeltaGather(_AllGather):
         async_op: bool = False,
     ) -> dist.Work | None:
         small = group.size() == 1 or input_tensor.nbytes < self._state.settings.threshold
-        if small or self._copies is None:
+        if small or self._copies is None or not self._is_usual(group):
             return self._plain(output_tensor, input_tensor, group, async_op)
         if self._turns.over:
             return super().__call__(output_tensor, input_tensor, group, async_op)
@@ -416,6 +430,13 @@ class _DeltaGather(_AllGather):
             self._copies.close()
             self._copies = None
         return None
+
+    def _is_usual(self, group: dist.ProcessGroup) -> bool:
+        """Whether it has the ranks of the first call. With an integer `reshard_after_forward` the
+        backward pass gathers inside of fewer ranks, whose copies would be others."""
+        ranks = tuple(dist.get_process_group_ranks(group))
+        self._ranks = self._ranks or ranks
+        return ranks == self._ranks
 
     def _gather(self, outs: torch.Tensor, mine: torch.Tensor, post: Post) -> None:
         if self._copies is not None and Copies.takes(mine.dtype):

@@ -17,7 +17,7 @@ from wirepress.torch.transport import Post
 _WORDS = {1: torch.int8, 2: torch.int16, 4: torch.int32}
 _SAME, _STEPS, _PLAIN = 0, 1, 2  # the low byte of a flag; above it the number of the call
 
-_EMPTY = torch.empty(0, dtype=torch.uint8)
+_EMPTY = torch.empty(0, dtype=torch.uint8, device="cpu")
 
 
 class Copies(LibraryCoder):

@@ -74,8 +74,8 @@ def as_array(tensor: torch.Tensor) -> np.ndarray[Any, Any]:
     `Tensor.numpy` gives the same, but then the tensor's storage can never be resized again, which
     FSDP and others do with theirs.
     """
-    if not tensor.is_contiguous():
-        raise ValueError("the tensor is not contiguous")
+    if not (tensor.is_cpu and tensor.is_contiguous()):
+        raise ValueError("the tensor is not contiguous, or not in memory of the CPU")
     kind = _typestr(tensor.dtype)
     return np.asarray(_Memory(tensor, kind)) if tensor.numel() else np.empty(0, kind)
 
@@ -177,12 +177,14 @@ def as_type(values: torch.Tensor, dtype: torch.dtype) -> torch.Tensor:
 def room_on_cpu(n_bytes: int, beside: torch.Tensor | None) -> torch.Tensor:
     """Memory of the CPU for messages of such tensors, pinned for those of CUDA devices."""
     pinned = beside is not None and beside.is_cuda
-    return torch.empty(n_bytes, dtype=torch.uint8, pin_memory=pinned)
+    return torch.empty(n_bytes, dtype=torch.uint8, device="cpu", pin_memory=pinned)
 
 
 def beside(values: torch.Tensor, kept: torch.Tensor | None, n: int) -> torch.Tensor:
     """`kept` on the device of `values`; `n` zeros where there is none."""
-    return torch.zeros(n, device=values.device) if kept is None else kept.to(values.device)
+    if kept is not None:
+        return kept.to(values.device)
+    return torch.zeros(n, dtype=torch.float32, device=values.device)
 
 
 def as_bytes(tensor: torch.Tensor) -> torch.Tensor:

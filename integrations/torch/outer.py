@@ -219,7 +219,8 @@ class OuterStep(Uncopied):
         self._start = self._now()
         self._began = self._start.clone()
         """The weights as the model got them: `_start` in the parameters' types."""
-        self._momentum = torch.zeros(self._start.numel() if self._method.momentum else 0)
+        n = self._start.numel() if self._method.momentum else 0
+        self._momentum = torch.zeros(n, dtype=torch.float32, device="cpu")
         self._residual = torch.zeros_like(self._start)
         if store is None:
             if not dist.is_initialized():
@@ -343,7 +344,7 @@ class OuterStep(Uncopied):
         gives = post.rank in giving
         finite = all_finite(way)
         residual = self._residual * self._method.decay if gives else self._residual.clone()
-        message = torch.empty(0, dtype=torch.uint8)
+        message = torch.empty(0, dtype=torch.uint8, device="cpu")
         if gives and finite:
             message = self._encoded(way, residual)
         before = post.sent
@@ -404,17 +405,18 @@ class OuterStep(Uncopied):
         if len(giving) == post.size:
             assert new
             return new
-        message, sizes = torch.empty(0, dtype=torch.uint8), [0] * post.size
+        message, sizes = torch.empty(0, dtype=torch.uint8, device="cpu"), [0] * post.size
         if post.rank == giving[0] and new:
             both = torch.cat(new)
-            room = torch.empty(self._packer.bound(both), dtype=torch.uint8)
+            room = torch.empty(self._packer.bound(both), dtype=torch.uint8, device="cpu")
             message = room[: self._packer.pack(both, room)]
             sizes = [0 if i in giving else message.numel() for i in range(post.size)]
             message = message.repeat(post.size - len(giving))
         came, _ = post.all_to_all(message, sizes)
         if new:
             return new
-        both = torch.empty(self._start.numel() + self._momentum.numel())
+        n = self._start.numel() + self._momentum.numel()
+        both = torch.empty(n, dtype=torch.float32, device="cpu")
         self._packer.unpack(came[giving[0]], both)
         start, momentum = both.split([self._start.numel(), self._momentum.numel()])
         return start.clone(), momentum.clone()
@@ -470,7 +472,7 @@ class OuterStep(Uncopied):
     def _now(self) -> torch.Tensor:
         """All values in a row, as float32 on the CPU."""
         rows = [p.detach().reshape(-1).to("cpu", torch.float32) for p in self._parameters.values()]
-        return torch.cat(rows) if rows else torch.empty(0)
+        return torch.cat(rows) if rows else torch.empty(0, dtype=torch.float32, device="cpu")
 
     def _digest(self, start: torch.Tensor, momentum: torch.Tensor) -> str:
         hashes = [patches.hash_text(as_array(as_bytes(t))) for t in (start, momentum)]

@@ -280,7 +280,7 @@ class Packer(LibraryCoder):
         return self.recipe if exact else lossless_recipe(dtype)
 
     def _takes(self, dtype: torch.dtype, complain: bool = False) -> bool:
-        array, name = _array(torch.zeros(1, dtype=dtype))
+        array, name = _array(torch.zeros(1, dtype=dtype, device="cpu"))
         try:
             self._new_encoder(self.recipe).compress(array, dtype=name)
         except (ParameterError, UnsupportedError):

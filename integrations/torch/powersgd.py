@@ -36,6 +36,9 @@ class Matrix:
     q: torch.Tensor  # (m, r)
     watched: bool = False  # whether a value that is not finite is a flag
     itemsize: int = 4  # bytes of a value of the gradient, which `values` have as float32
+    may_miss: bool = False  # whether DDP may leave the gradient as it is
+    decay: float = 1.0  # of the residual
+    missed: bool = False  # all zero: this rank may not have used the parameter
 
 
 def rank_of(method: str) -> int:
@@ -62,7 +65,8 @@ def shape_of(shape: tuple[int, ...], n_values: int, rank: int) -> tuple[int, int
 def first_q(m: int, rank: int, seed: int) -> torch.Tensor:
     """The Q of step 0: random, the same on all ranks."""
     generator = torch.Generator().manual_seed(seed)
-    return torch.linalg.qr(torch.randn(m, rank, generator=generator))[0]
+    start = torch.randn(m, rank, generator=generator, dtype=torch.float32, device="cpu")
+    return torch.linalg.qr(start)[0]
 
 
 _BLOCK = 1 << 16  # values of a matrix that stay in a core's cache from one operation to the next
@@ -80,7 +84,12 @@ def _blocks(matrix: Matrix) -> Iterator[slice]:
 def first_product(matrix: Matrix) -> tuple[torch.Tensor, bool]:
     """Adds the residual; returns M Q, and whether a watched M is finite."""
     values, residual = matrix.values, matrix.residual
-    p = torch.empty(len(values), matrix.q.shape[1], device=values.device)
+    matrix.missed = matrix.may_miss and not bool(values.any())
+    if matrix.missed:  # DDP may throw away what is sent: nothing that is kept goes into it
+        residual = None
+    elif residual is not None and matrix.decay != 1:
+        residual.mul_(matrix.decay)
+    p = torch.empty(len(values), matrix.q.shape[1], dtype=torch.float32, device=values.device)
     for rows in _blocks(matrix):
         block = values[rows]
         if residual is not None:
@@ -108,11 +117,12 @@ def put_product(matrix: Matrix, p: torch.Tensor, q: torch.Tensor) -> None:
     for rows in _blocks(matrix):
         block, part = matrix.values[rows], p[rows]
         if matrix.residual is not None:
-            add_product(block, part, minus, out=matrix.residual[rows])
+            kept = matrix.residual[rows]
+            add_product(kept if matrix.missed else block, part, minus, out=kept)
         product(part, q_t, out=block)
-    if is_finite:
+    if is_finite and bool(q.any()):  # of nothing but zeros the last one is worth more
         matrix.q.copy_(q)
-    elif matrix.residual is not None:
+    elif not is_finite and matrix.residual is not None:
         matrix.residual.zero_()
 
 
@@ -248,6 +258,6 @@ def is_direct(n: int, wires: Wires) -> bool:
 
 
 def _letter(values: torch.Tensor) -> torch.Tensor:
-    letter = torch.empty(HEAD + values.nbytes, dtype=torch.uint8)
+    letter = torch.empty(HEAD + values.nbytes, dtype=torch.uint8, device="cpu")
     letter[HEAD:].view(torch.float32).copy_(values)
     return letter

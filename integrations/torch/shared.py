@@ -41,8 +41,8 @@ class Rooms:
     def wait(self, flag: int = 0) -> list[int]:
         """Until all ranks have written; returns the flags of all, by rank."""
         self._settle()
-        flags = torch.empty(self.n_ranks, dtype=torch.int64)
-        all_gather_into(flags, torch.tensor([flag]), self._post.group)
+        flags = torch.empty(self.n_ranks, dtype=torch.int64, device="cpu")
+        all_gather_into(flags, torch.tensor([flag], device="cpu"), self._post.group)
         return flags.tolist()
 
     def next_turn(self) -> None:
@@ -79,7 +79,7 @@ def open_there(post: Post, n_values: int, device: torch.device) -> Rooms | None:
     whose memory has no handles)."""
     own, handle = None, None
     with contextlib.suppress(RuntimeError):
-        own = torch.empty(2 * n_values, device=device)
+        own = torch.empty(2 * n_values, device=device, dtype=torch.float32)
         handle = reductions.reduce_tensor(own)
     handles = Post(post.group).all_gather_object(handle)
     maps: list[Any] = []
@@ -95,7 +95,8 @@ def open_there(post: Post, n_values: int, device: torch.device) -> Rooms | None:
 
 def _agreed(post: Post, maps: list[Any]) -> list[torch.Tensor]:
     """The rooms of all ranks, if each rank has all of them; else none."""
-    fits = torch.tensor([int(len(maps) == post.size and all(room is not None for room in maps))])
+    all_there = len(maps) == post.size and all(room is not None for room in maps)
+    fits = torch.tensor([int(all_there)], device="cpu")
     all_reduce_in(fits, post.group, dist.ReduceOp.MIN)
     return maps if fits else []
 

@@ -13,7 +13,7 @@ torch = pytest.importorskip("torch", reason="PyTorch is not installed")
 import torch.distributed as dist  # noqa: E402
 import wirepress.torch as wt  # noqa: E402
 from torch import nn  # noqa: E402
-from torch.distributed.fsdp import MixedPrecisionPolicy, fully_shard  # noqa: E402
+from torch.distributed.fsdp import FSDPModule, MixedPrecisionPolicy, fully_shard  # noqa: E402
 from wirepress.errors import ParameterError  # noqa: E402
 
 OnRanks = Callable[..., list[Any]]
@@ -315,6 +315,46 @@ def overflow(ways: list[str]) -> list[str]:
 
 def test_a_skipped_step_leaves_nothing_behind(on_ranks: OnRanks) -> None:
     assert on_ranks(overflow, 2, ["int4", "onebit", "topk:ratio=0.1", "qsgd"]) == [[], []]
+
+
+def after_a_failed_pass(way: str) -> str:
+    """A backward pass that an error ended, and the one after `reset_iter_state`."""
+    model = sharded()
+    state = wt.compress_fsdp(model, "int4", error_feedback=True, threshold=0, on_nonfinite=way)
+    train(model, range(2))
+    before = {unit: residual.clone() for unit, residual in state.residuals.items()}
+
+    def fail(_: Any, __: Any, out: torch.Tensor) -> None:
+        def raises(gradient: torch.Tensor) -> torch.Tensor:
+            raise RuntimeError("a hook of the program")
+
+        out.register_hook(raises)
+
+    handle = model[0].register_forward_hook(fail)
+    with pytest.raises(RuntimeError, match="a hook of the program"):
+        model(data(0)).square().mean().backward()
+    handle.remove()
+    if all(torch.equal(before[unit], left) for unit, left in state.residuals.items()):
+        return "the failed pass changed nothing: no test"
+    model.reset_iter_state()
+    model.zero_grad()
+    try:
+        overflowing_pass(model)
+    except FloatingPointError:
+        if way != "raise":
+            raise
+    else:
+        if way == "raise":
+            return "nothing was raised"
+    same = [torch.equal(before[unit], left) for unit, left in state.residuals.items()]
+    return "" if all(same) and len(same) == len(before) else "other residuals"
+
+
+def test_a_failed_pass_is_forgotten(on_ranks: OnRanks) -> None:
+    if not hasattr(FSDPModule, "reset_iter_state"):
+        pytest.skip("this PyTorch cannot go on after a failed pass")
+    for way in ("skip", "raise"):
+        assert on_ranks(after_a_failed_pass, 2, way) == ["", ""]
 
 
 def replicas_overflow() -> None:

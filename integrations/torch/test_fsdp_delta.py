@@ -325,6 +325,23 @@ def test_ranks_out_of_step_are_found(on_ranks: OnRanks) -> None:
     on_ranks(lost_sync, 2)
 
 
+def resharded_to_fewer() -> list[Any]:
+    """With an integer `reshard_after_forward` the backward pass gathers inside of fewer ranks."""
+    policy = {**HALF, "reshard_after_forward": 2}
+    found: list[Any] = []
+    for trials in (False, True):
+        training = Training(layers, policy, 1e-6, trials=trials)
+        good = training.steps(range(24))  # as many calls as trials take
+        sent = training.state.statistics()["parameters"]
+        found += [good, trials or sent.wire_bytes < 0.9 * sent.raw_bytes]
+        training.state.close()
+    return found
+
+
+def test_resharding_to_fewer_ranks(on_ranks: OnRanks) -> None:
+    assert on_ranks(resharded_to_fewer, 4) == [[True] * 4] * 4
+
+
 def damaged() -> None:
     """Every truncation and many changes of a message are refused, or change nothing unseen."""
     from wirepress.torch.fsdp_delta import _PLAIN, _STEPS, Copies

@@ -210,6 +210,18 @@ def test_as_the_backend_of_all_ranks(on_ranks: OnRanks, backend: str) -> None:
     assert results[0][0] == backend
 
 
+def beside_another_backend() -> str:
+    with pytest.raises(ParameterError) as caught:
+        dist.all_reduce(torch.ones(4))
+    return str(caught.value)
+
+
+def test_another_backend_in_the_same_group_is_refused(on_ranks: OnRanks) -> None:
+    """PyTorch takes the first one alone, and says nothing."""
+    for said in on_ranks(beside_another_backend, 2, backend="cuda:wirepress,cpu:gloo"):
+        assert "gloo" in said and "of its own" in said
+
+
 def settings_of_this_rank(name: str) -> str:
     if dist.get_rank():
         os.environ[name] = "1MB" if name.endswith("THRESHOLD") else "int8"

@@ -249,6 +249,36 @@ def overlapping() -> list[str]:
     return said
 
 
+def inputs_in_results(settings: dict[str, Any]) -> list[str]:
+    """What a rank gives may lie where another rank's part comes to."""
+    rank, size = dist.get_rank(), dist.get_world_size()
+    group = wt.wrap_group(timeout=PATIENCE, **settings)
+    parts = [(torch.arange(N) % 5 + 10.0 * i) for i in range(size)]
+    wrong = []
+    for place in range(size):
+        row = torch.zeros(size * N)
+        mine = row[place * N : (place + 1) * N].copy_(parts[rank])
+        dist.all_gather_into_tensor(row, mine, group=group)
+        if not torch.equal(row, torch.cat(parts)):
+            wrong.append(f"all_gather_into_tensor from place {place}")
+        outs = [torch.zeros(N) for _ in range(size)]
+        outs[place].copy_(parts[rank])
+        dist.all_gather(outs, outs[place], group=group)
+        if not all(map(torch.equal, outs, parts)):
+            wrong.append(f"all_gather from place {place}")
+        outs = [torch.zeros(N) for _ in range(size)]
+        outs[place].copy_(parts[rank])
+        dist.gather(outs[place], outs if rank == 1 else None, dst=1, group=group)
+        if rank == 1 and not all(map(torch.equal, outs, parts)):
+            wrong.append(f"gather from place {place}")
+    return wrong
+
+
+@pytest.mark.parametrize("settings", GROUPS.values(), ids=list(GROUPS))
+def test_inputs_in_results(on_ranks: OnRanks, settings: dict[str, Any]) -> None:
+    assert on_ranks(inputs_in_results, 3, settings) == [[], [], []]
+
+
 def test_results_that_overlap_are_refused_before_anything_is_sent(on_ranks: OnRanks) -> None:
     for said in on_ranks(overlapping, 2):
         assert said[0].startswith("wirepress: all_reduce: ") and "strides [0, 1]" in said[0]

@@ -98,6 +98,19 @@ def test_what_safetensors_cannot_hold_is_refused(tensor: object) -> None:
 
 
 @pytest.mark.filterwarnings("ignore")  # both are prototypes, and PyTorch says so
+def test_storages_stay_resizable(tmp_path: Path) -> None:
+    """FSDP frees the storages of its parameters; NumPy's arrays of tensors would forbid it."""
+    import torch.distributed.checkpoint as dcp
+
+    tensors = {"a": torch.ones(1000), "b": torch.ones(10, dtype=torch.bfloat16)}
+    wt.save_file(tensors, tmp_path / "w.wps")
+    dcp.save(tensors, storage_writer=wt.CheckpointWriter(tmp_path / "saved"), no_dist=True)
+    dcp.load(tensors, storage_reader=wt.CheckpointReader(tmp_path / "saved"), no_dist=True)
+    assert bool((tensors["a"] == 1).all())
+    for tensor in tensors.values():
+        tensor.untyped_storage().resize_(0)
+
+
 def test_tensors_whose_values_others_hold_are_refused() -> None:
     parts = [torch.zeros(3), torch.zeros(2)]
     for tensor, kind in (

@@ -160,7 +160,7 @@ class CodedManager(Uncopied):
     def _agree(self) -> None:
         """Once a round: replicas with other settings would not understand each other."""
         words = f"{wirepress.__version__} {self._method} {self._share} {self._fragments}"
-        mine = torch.tensor([zlib.crc32(words.encode())])
+        mine = torch.tensor([zlib.crc32(words.encode())], device="cpu")
         found = [bool(one == mine) for one in gathered(self._manager, mine).wait()]
         self._agreed = all(found)
         if self._agreed:
@@ -179,20 +179,22 @@ class CodedManager(Uncopied):
         """Bytes a value that noise takes, and an eighth more; the same on all machines."""
         noise = np.random.default_rng(1).standard_normal(1 << 16).astype(np.float32)
         values = torch.from_numpy(noise)
-        out = torch.empty(self._coder.bound(values.numel()), dtype=torch.uint8)
+        out = torch.empty(self._coder.bound(values.numel()), dtype=torch.uint8, device="cpu")
         return round(1.125 * self._coder.encode(values, out) / values.numel(), 4)
 
     def _message(self, tensor: torch.Tensor, key: tuple[int, int]) -> torch.Tensor:
         """A head, and the frame; or the head alone."""
         values = tensor.detach().reshape(-1).to("cpu", torch.float32)
-        room = torch.empty(_HEAD + self._coder.bound(values.numel()), dtype=torch.uint8)
+        room = torch.empty(
+            _HEAD + self._coder.bound(values.numel()), dtype=torch.uint8, device="cpu"
+        )
         size = _ABSENT
         if self._manager.is_participating():
             size = self._encoded(values, key, room[_HEAD:])
         if size > 0:
             self.counts.raw_bytes += tensor.nbytes
             self.counts.coded_bytes += size
-        room[:_HEAD] = torch.tensor([size]).view(torch.uint8)
+        room[:_HEAD] = torch.tensor([size], device="cpu").view(torch.uint8)
         return room[: _HEAD + max(size, 0)]
 
     def _encoded(self, values: torch.Tensor, key: tuple[int, int], out: torch.Tensor) -> int:
@@ -217,7 +219,7 @@ class CodedManager(Uncopied):
 
     def mean(self, messages: list[torch.Tensor], n: int) -> torch.Tensor:
         """Of `n` values, over all who take part, in the order of the group."""
-        total = torch.zeros(n)
+        total = torch.zeros(n, dtype=torch.float32, device="cpu")
         for message in messages:
             if message.numel() > _HEAD:
                 self._coder.decode_add(message[_HEAD:], total)
@@ -275,7 +277,9 @@ class _Work(dist.Work):
     def begin(self, message: torch.Tensor) -> None:
         """Sends as much of the message as a frame of this size has as a rule."""
         self._message = message
-        first = torch.zeros(_HEAD + self._coded.room(self._tensor.numel()), dtype=torch.uint8)
+        first = torch.zeros(
+            _HEAD + self._coded.room(self._tensor.numel()), dtype=torch.uint8, device="cpu"
+        )
         part = message[: first.numel()]
         first[: part.numel()] = part
         self._firsts = gathered(self._coded._manager, first)
@@ -315,7 +319,7 @@ class _Work(dist.Work):
         room = firsts[0].numel() - _HEAD
         messages = [f[: _HEAD + size] for f, size in zip(firsts, sizes, strict=True)]
         if max(sizes) > room:
-            rest = torch.zeros(max(sizes) - room, dtype=torch.uint8)
+            rest = torch.zeros(max(sizes) - room, dtype=torch.uint8, device="cpu")
             own = self._message[_HEAD + room :]
             rest[: own.numel()] = own
             rests = gathered(self._coded._manager, rest).wait()

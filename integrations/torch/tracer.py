@@ -162,14 +162,14 @@ class Tracer:
                 self._ask(ranks[0])
 
     def _answer(self, peer: int) -> None:
-        tick = torch.zeros(1, dtype=torch.int64)
+        tick = torch.zeros(1, dtype=torch.int64, device="cpu")
         for _ in range(_ROUNDS):
             dist.recv(tick, peer, group=self._group)
             tick[0] = trace_writer.clock()
             dist.send(tick, peer, group=self._group)
 
     def _ask(self, peer: int) -> None:
-        tick = torch.zeros(1, dtype=torch.int64)
+        tick = torch.zeros(1, dtype=torch.int64, device="cpu")
         best = (1 << 62, 0)
         for _ in range(_ROUNDS):
             before = trace_writer.clock()

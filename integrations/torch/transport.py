@@ -53,8 +53,8 @@ class Post:
 
     def _announce(self, row: Sequence[int]) -> torch.Tensor:
         """The rows of all ranks, by rank."""
-        rows = torch.empty(self.size * len(row), dtype=torch.int64)
-        all_gather_into(rows, torch.tensor(row, dtype=torch.int64), self.group)
+        rows = torch.empty(self.size * len(row), dtype=torch.int64, device="cpu")
+        all_gather_into(rows, torch.tensor(row, dtype=torch.int64, device="cpu"), self.group)
         self.sent += 8 * len(row) * (self.size - 1)
         return rows.view(self.size, -1)
 
@@ -66,7 +66,7 @@ class Post:
         Returns the parts that came and the flags of all, both by rank.
         """
         rows = self._announce([*sizes, flags])
-        inbox = torch.empty(int(rows[:, self.rank].sum()), dtype=torch.uint8)
+        inbox = torch.empty(int(rows[:, self.rank].sum()), dtype=torch.uint8, device="cpu")
         came = inbox.split(rows[:, self.rank].tolist())
         parts = message.split([*sizes, message.numel() - sum(sizes)])
         self._exchange(parts, came)
@@ -81,7 +81,7 @@ class Post:
         rows = self._announce([message.numel(), flags])
         sizes = rows[:, 0].tolist()
         sizes[self.rank] = 0
-        got = list(torch.empty(sum(sizes), dtype=torch.uint8).split(sizes))
+        got = list(torch.empty(sum(sizes), dtype=torch.uint8, device="cpu").split(sizes))
         self._exchange([message] * self.size, got)
         got[self.rank] = message
         self.sent += message.numel() * (self.size - 1)
@@ -164,7 +164,9 @@ class Letters:
         for at once: there is room for the rest when its size is known."""
         self._open.add(self)
         for source in self._others:
-            room = torch.empty(min(HEAD + self._bounds[source], PIECE), dtype=torch.uint8)
+            room = torch.empty(
+                min(HEAD + self._bounds[source], PIECE), dtype=torch.uint8, device="cpu"
+            )
             self._rooms[source] = room
             self._coming[source] = self._receive(source, room, 0)
 
@@ -198,7 +200,7 @@ class Letters:
             if not HEAD <= size <= HEAD + self._bounds[source]:
                 raise CorruptError(f"a letter of rank {source} says that it has {size} bytes")
             if size > PIECE:
-                first, room = room, torch.empty(size, dtype=torch.uint8)
+                first, room = room, torch.empty(size, dtype=torch.uint8, device="cpu")
                 room[:PIECE] = first
                 for number, piece in enumerate(room.split(PIECE)[1:]):
                     self._rest.append(self._receive(source, piece, number + 1))
@@ -216,7 +218,7 @@ class Letters:
         self._open.discard(self)
 
 
-_EMPTY = torch.empty(0, dtype=torch.uint8)
+_EMPTY = torch.empty(0, dtype=torch.uint8, device="cpu")
 
 
 def timeout_of(group: dist.ProcessGroup) -> timedelta:

@@ -11,7 +11,7 @@ from typing import Any
 import torch
 from wirepress import wps
 from wirepress.errors import FrameError, ParameterError
-from wirepress.torch.memory import foreign_kind
+from wirepress.torch.memory import as_array, as_bytes, foreign_kind
 
 _DTYPES = {
     word: getattr(torch, {"float8_e4m3": "float8_e4m3fn"}.get(name, name))
@@ -52,7 +52,7 @@ def _header(tensors: Mapping[str, torch.Tensor], metadata: Mapping[str, str] | N
 
 def _memory(tensor: torch.Tensor) -> memoryview:
     plain = tensor.detach().cpu().resolve_conj().resolve_neg().contiguous()
-    return memoryview(plain.reshape(-1).view(torch.uint8).numpy())
+    return memoryview(as_array(as_bytes(plain)))
 
 
 def save_file(
@@ -96,7 +96,7 @@ def _tensor(reader: wps.Reader, entry: wps.Tensor) -> torch.Tensor:
     memory = reader.read(entry.name)
     dtype = _DTYPES[entry.dtype]
     if not memory:
-        return torch.empty(entry.shape, dtype=dtype)
+        return torch.empty(entry.shape, dtype=dtype, device="cpu")
     return torch.frombuffer(memory, dtype=dtype).reshape(entry.shape)
 
 

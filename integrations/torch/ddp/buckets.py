@@ -41,6 +41,12 @@ class Step:
             self._n_left -= 1
             return self._all_there and not self._n_left
 
+    def close(self) -> bool:
+        """No bucket comes any more. Whether that makes the last one that was finished the last."""
+        with self._lock:
+            was, self._all_there = self._all_there, True
+            return not was and not self._n_left
+
     def note(self, error: BaseException) -> None:
         with self._lock:
             self.error = self.error or error
@@ -122,7 +128,7 @@ def on_host(buffer: torch.Tensor, *, halves: bool = False) -> Place:
     stays = buffer.dtype == torch.float32 or (halves and buffer.dtype in memory.HALVES)
     if stays and buffer.device.type == "cpu":
         return Place(buffer, lambda: None)
-    host = torch.empty(buffer.shape, dtype=torch.float32, pin_memory=buffer.is_cuda)
+    host = torch.empty(buffer.shape, dtype=torch.float32, device="cpu", pin_memory=buffer.is_cuda)
     host.copy_(buffer)
 
     def fetch() -> None:

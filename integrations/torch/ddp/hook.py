@@ -5,8 +5,10 @@ from __future__ import annotations
 
 import contextlib
 import dataclasses
+import functools
 import hashlib
 import os
+import sys
 import threading
 import time
 import warnings
@@ -59,6 +61,7 @@ class State:
         self._partition = ON_CPU
         self._log: list[Span] | None = None
         self._current = Step()
+        self._last_index = sys.maxsize  # of the last bucket that came
         self._plan = plan = Plan(settings, threads)
         agreement.await_everyone("compress", self._group)
         problem = agreement.first_problem(plan.prepare(model), self._group)
@@ -128,9 +131,13 @@ class State:
         self.step += 1
         self.counts.steps += 1
         self._current = Step(self._divisor(has_data, device))
+        model = self._model()
+        # Whether DDP may leave a gradient as it is, whatever comes for it; and whole buckets out.
+        self._may_miss = model is not None and (model.find_unused_parameters or model.static_graph)
+        self._leaves_out = getattr(model, "skip_all_reduce_unused_params", False)
         if self._tuner and self._tuner.begin_step():
             self._plan.take_over({choice.name: choice.recipe for choice in self._tuner.choices})
-        if self.settings.on_nonfinite == "skip":
+        if self.settings.on_nonfinite != "pass":
             for p in self._plan.parameters:
                 p.backup = p.saved()
 
@@ -147,11 +154,13 @@ class State:
         # With backward(create_graph=True) it is in the graph, where nothing may write in place.
         buffer = bucket.buffer().detach()
         in_backward = torch._C._current_graph_task_id() >= 0
-        if bucket.index() == 0:
+        # Buckets come in order; DDP may leave out the first one, and the last.
+        if bucket.index() <= self._last_index:
             self._begin_step(in_backward, buffer.device)
+        self._last_index = bucket.index()
         step = self._current
-        if bucket.is_last() and in_backward:
-            after_backward(step.check)
+        if in_backward and (bucket.is_last() or self._leaves_out):
+            after_backward(functools.partial(self._check, step))
         step.add(bucket.is_last())
         future = self._exchange(bucket, buffer, step)
         if not in_backward:  # DDP's join, of a rank without data, which looks at no error
@@ -159,6 +168,12 @@ class State:
             if bucket.is_last():
                 step.check()
         return future
+
+    def _check(self, step: Step) -> None:
+        """At the end of the backward pass: all buckets that come have come, and are done."""
+        if self._leaves_out and step.close():
+            self._end_step(step)
+        step.check()
 
     def _exchange(
         self, bucket: dist.GradBucket, buffer: torch.Tensor, step: Step
@@ -312,11 +327,13 @@ class State:
         return future
 
     def _finish_bucket(self, step: Step) -> None:
-        """After the last one of a step that is skipped, all is as before it."""
-        if not step.finish_one():
-            return
+        if step.finish_one():
+            self._end_step(step)
+
+    def _end_step(self, step: Step) -> None:
+        """After a step that is skipped, or whose error is raised, all is as before it."""
         if step.lost:
-            self.counts.skipped_steps += 1
+            self.counts.skipped_steps += self.settings.on_nonfinite == "skip"
             for p in self._plan.parameters:
                 p.load(p.backup)
             for device in {
@@ -347,10 +364,10 @@ class State:
             self._plan.send_with(p, PLAIN)
 
     def _act_not_finite(self, names: Sequence[str], where: str, step: Step) -> None:
+        step.lost = True
         if self.settings.on_nonfinite == "raise":
             some = " or ".join(f'"{name}"' for name in names[:3]) + " ..." * (len(names) > 3)
             raise FloatingPointError(f"the gradient of {some} is not finite on {where}")
-        step.lost = True
 
     def _clip(self, p: Parameter, values: torch.Tensor) -> None:
         """Local gradient clipping of DGC, by parameter. The paper clips what a rank adds to the
@@ -386,6 +403,7 @@ class State:
                 start=start,
                 settings=self.settings,
                 watches=self._watches,
+                may_miss=self._may_miss,
             )
             for number, (start, end) in enumerate(p.pieces(n_owners * n_local))
         ]
@@ -397,13 +415,20 @@ class State:
             p.q = powersgd.first_q(p.matrix[1], powersgd.rank_of(p.method), seed)
         p.q = p.q.to(values.device)
         if p.feedback:
-            kept = torch.zeros(p.matrix) if p.residual is None else p.residual
-            p.residual = kept.to(values.device)
-        if p.residual is not None and self.settings.feedback_decay != 1:
-            p.residual.mul_(self.settings.feedback_decay)
+            kept = None if p.residual is None else p.residual.view(-1)
+            p.residual = memory.beside(values, kept, p.n).view(p.matrix)
         watched = self.settings.on_nonfinite != "pass"
         matrix = values.view(p.matrix)
-        return powersgd.Matrix(p.name, matrix, p.residual, p.q, watched, itemsize)
+        return powersgd.Matrix(
+            p.name,
+            matrix,
+            p.residual,
+            p.q,
+            watched,
+            itemsize,
+            may_miss=self._may_miss,
+            decay=self.settings.feedback_decay,
+        )
 
     # ---- for the user ----
 
@@ -594,8 +619,9 @@ def compress(
             None: 2^21, or on CUDA devices, which wait for each, 2^23.
         on_nonfinite: NaN or infinity in a gradient: "pass" as the codec does (they arrive as NaN),
             "skip": the whole bucket becomes NaN on all ranks, so that a GradScaler skips the
-            step, and residuals go back to before it (they are copied for that in every step);
-            "raise": FloatingPointError with the name comes out of `backward` on all ranks.
+            step; "raise": FloatingPointError with the name comes out of `backward` on all ranks.
+            In both cases residuals go back to before the step; they are copied for that in every
+            step.
         on_expansion: a codec whose error exceeds the gradient, so that error feedback diverges:
             "raise", or "plain": that parameter goes uncompressed from then on.
         error_budget: of auto: relative error (root mean square) of the whole gradient; 0: lossless.

@@ -22,7 +22,9 @@ class GradientPiece(Piece):
     start: int  # in the parameter
     settings: Settings
     watches: bool  # whether the residual is compared with the gradient
+    may_miss: bool = False  # whether DDP may leave the gradient as it is
     norm: float = 0.0
+    missed: bool = False  # nothing here is not zero: this rank may not have used the parameter
 
     def total(self) -> torch.Tensor | None:
         return None if self.settings.on_nonfinite == "pass" else self.values.sum()
@@ -40,6 +42,9 @@ class GradientPiece(Piece):
 
     def encode(self, out: torch.Tensor) -> int | Begun:
         owned, values = self.parameter, self.values
+        self.missed = self.may_miss and not bool(values.any())
+        if self.missed:  # DDP may throw away what is sent: nothing that is kept goes into it
+            return self.coder.begin_encode(values, out, None, self.seed)
         residual = self._residual()
         if residual is None and owned.residual is not None:  # left by another codec
             owned.residual = memory.beside(values, owned.residual, owned.n)
@@ -71,6 +76,8 @@ class GradientPiece(Piece):
     def verdict(self, finite: bool) -> int:
         owned = self.parameter
         residual = self._residual()
+        if self.missed:
+            return 0
         if owned.momentum and owned.velocity is not None and residual is not None:
             # momentum factor masking: what was sent starts anew
             self._part(owned.velocity).mul_(residual != 0)
@@ -84,7 +91,7 @@ class GradientPiece(Piece):
     def encode_sum(self, mean: torch.Tensor, out: torch.Tensor) -> int | Begun:
         owned = self.parameter
         residual = None
-        if owned.feedback:
+        if owned.feedback and not (self.may_miss and not bool(mean.any())):
             kept = owned.sum_residuals.get(self.start)
             residual = owned.sum_residuals[self.start] = memory.beside(mean, kept, mean.numel())
             if self.settings.feedback_decay != 1:

@@ -120,7 +120,10 @@ class Plan:
             if not fnmatch.filter(names, pattern):
                 some = ", ".join(f'"{name}"' for name in names[:3])
                 raise ParameterError(f'rule "{pattern}" fits no parameter; there are {some} ...')
-        for method in (self.settings.method, *(method for _, method in rules)):
+        methods = (self.settings.method, *(method for _, method in rules))
+        if "auto" in methods and any(recipes.first_codec(each) == "dgc" for each in methods):
+            raise ParameterError("dgc is not for models with auto, whose plain steps lack momentum")
+        for method in methods:
             if method == "noop" and method != self.settings.method:
                 raise ParameterError("noop is for a whole model: no rule can choose it")
             if recipes.first_codec(method) == "powersgd":

@@ -105,7 +105,7 @@ class CompressedGroup(Line):
     def _spread(self, flat: torch.Tensor, root: int) -> None:
         at_root = self._rank == root
         message = self._pack_all([flat], lossy=False)[0] if at_root else None
-        size = torch.tensor([message.numel() if at_root else 0])
+        size = torch.tensor([message.numel() if at_root else 0], device="cpu")
         opts = dist.BroadcastOptions()
         opts.rootRank = root
         self._line.broadcast([size], opts).wait()
@@ -334,11 +334,7 @@ class CompressedGroup(Line):
         def pressed() -> None:
             parts, outs = flats()
             messages = self._swap(parts, lossy=False, plain=self._is_small(call))
-            for rank, message in enumerate(messages):
-                if rank == self._rank:
-                    outs[rank].copy_(parts[rank])
-                else:
-                    self._packer.unpack(message, outs[rank])
+            self._put_all(messages, parts[self._rank], outs)
 
         suits = self._size > 1 and dtype in CARRIED
         call = Call("all_to_all", result, -1, sent, suits, raw, pressed, copies, size)
@@ -374,11 +370,17 @@ class CompressedGroup(Line):
         parts = [mine if rank == root else None for rank in range(self._size)]
         messages = self._swap(parts, lossy)
         if self._rank == root:
-            for rank, message in enumerate(messages):
-                if rank == root:
-                    outs[rank].copy_(mine)
-                else:
-                    self._packer.unpack(message, outs[rank])
+            self._put_all(messages, mine, outs)
+
+    def _put_all(
+        self, messages: Sequence[torch.Tensor], mine: torch.Tensor, outs: Sequence[torch.Tensor]
+    ) -> None:
+        """Puts what came where it belongs. This rank's part goes first: it may lie in the place of
+        another one."""
+        outs[self._rank].copy_(mine)
+        for rank, message in enumerate(messages):
+            if rank != self._rank:
+                self._packer.unpack(message, outs[rank])
 
     def gather(self, outputs: Any, inputs: Any, opts: Any = None) -> dist.Work:
         opts = settled_options(opts, dist.GatherOptions)

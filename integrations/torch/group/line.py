@@ -26,7 +26,7 @@ import wirepress
 from wirepress.errors import ParameterError, WirepressError
 from wirepress.torch import memory
 from wirepress.torch.group.contest import Contest
-from wirepress.torch.group.options import GroupOptions, Traffic
+from wirepress.torch.group.options import NAME, GroupOptions, Traffic
 from wirepress.torch.group.tensors import CPU, gloo_group, method_of
 from wirepress.torch.group.works import (
     CopiedBack,
@@ -45,7 +45,7 @@ SUMS = (dist.ReduceOp.SUM, dist.ReduceOp.AVG)
 # The types that gloo takes for whatever is moved. Others (int16, float8 ...) go to it as they are:
 # what it says, it says on all ranks, and before anything is sent.
 CARRIED = (*FLOATS, torch.int8, torch.uint8, torch.bool, torch.int32, torch.int64)
-_NOTHING = torch.empty(0)
+_NOTHING = torch.empty(0, dtype=torch.float32, device="cpu")
 _ALIGN = 4096  # values; codecs work in chunks of so many
 _NOTE_SIZE = 512  # bytes of a rank's settings in the handshake
 KINDS = (
@@ -108,6 +108,7 @@ class Line(dist.ProcessGroup):
         self.options, self._packer = self._shake_hands(options or GroupOptions())
         self._jobs = Jobs()
         weakref.finalize(self, self._jobs.queue.put, None)
+        self._is_alone = False  # no other backend was asked for in the same group
         self._turn = 0  # kind and size of the operation that the thread is at
         self._thread: threading.Thread | None = None
         self._rooms: dict[str, torch.Tensor] = {}
@@ -146,10 +147,10 @@ class Line(dist.ProcessGroup):
         return options, packer
 
     def _notes(self, note: str) -> list[str]:
-        mine = torch.zeros(_NOTE_SIZE, dtype=torch.uint8)
+        mine = torch.zeros(_NOTE_SIZE, dtype=torch.uint8, device="cpu")
         text = note.encode()[:_NOTE_SIZE]
-        mine[: len(text)] = torch.tensor(list(text), dtype=torch.uint8)
-        everyone = torch.empty(_NOTE_SIZE * self._size, dtype=torch.uint8)
+        mine[: len(text)] = torch.tensor(list(text), dtype=torch.uint8, device="cpu")
+        everyone = torch.empty(_NOTE_SIZE * self._size, dtype=torch.uint8, device="cpu")
         all_gather_into(everyone, mine, self._line)
         rooms = everyone.view(self._size, -1)
         return [bytes(room.tolist()).rstrip(b"\0").decode(errors="replace") for room in rooms]
@@ -163,9 +164,25 @@ class Line(dist.ProcessGroup):
 
     def _raw(self, kind: str, sent: float, method: str, *args: Any) -> Any:
         """By gloo as it is, which also says what it does not take."""
+        self._check_alone()
         self._count(kind, sent, sent)
         group = Staged(self._direct) if has_device(args) else self._direct
         return method_of(group, method)(*args)
+
+    def _check_alone(self) -> None:
+        """PyTorch drops other backends of such a group without a word."""
+        if self._is_alone:
+            return
+        known = dist.distributed_c10d._world.pg_backend_config
+        config = str(known[self]) if self in known else NAME
+        others = {each.split(":")[-1] for each in config.split(",")} - {NAME}
+        if others:
+            raise ParameterError(
+                f'"{config}": a group of the backend {NAME} carries the tensors of all devices, '
+                f'and PyTorch drops {" and ".join(sorted(others))}: use "{NAME}" alone; another '
+                "backend has a group of its own (torch.distributed.new_group)"
+            )
+        self._is_alone = True
 
     def _count(self, kind: str, raw: float, wire: float, compressed: bool = False) -> None:
         with self._counting:
@@ -203,6 +220,7 @@ class Line(dist.ProcessGroup):
 
     def _do(self, call: Call) -> Any:
         """A call whose tensors gloo would take."""
+        self._check_alone()
         if not call.suits:
             work = self._begin_raw(call, self._direct)
             self._count(call.kind, call.sent, call.sent)
@@ -328,9 +346,9 @@ class Line(dist.ProcessGroup):
         self._check_same(turns)
         own = outs[self._rank]
         places = [None if exact and out is own else out for out in outs]
-        self._packer.unpack_all(messages, places)
-        if exact and own.data_ptr() != mine.data_ptr():
+        if exact and own.data_ptr() != mine.data_ptr():  # first: it may lie in another rank's place
             own.copy_(mine)
+        self._packer.unpack_all(messages, places)
 
     def _chunks(self, flat: torch.Tensor) -> list[torch.Tensor]:
         """`flat` in a chunk for every rank; the last ones may be empty."""
