@@ -56,6 +56,15 @@ def test_dtype_and_shape_are_known(tmp_path: Path) -> None:
     np.testing.assert_allclose(zarr.open_array(tmp_path)[:], FIELD, atol=1.1e-3)
 
 
+def test_a_recipe_is_refused_when_the_array_is_made(tmp_path: Path) -> None:
+    whole = {"shape": (8, 8), "dtype": "i4", "chunks": (4, 4), "compressors": None}
+    for name, shards in ("plain", None), ("shards", (8, 8)):
+        with pytest.raises(wirepress.ParameterError):
+            zarr.create_array(
+                tmp_path / name, shards=shards, serializer=WirepressCodec("bx:m=6"), **whole
+            )
+
+
 def test_in_shards(tmp_path: Path) -> None:
     array = create(tmp_path, FIELD, "sz3:abs=1e-3", chunks=(7, 10, 10), shards=(14, 30, 40))
     np.testing.assert_allclose(zarr.open_array(tmp_path)[:], FIELD, atol=1e-3)

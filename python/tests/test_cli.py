@@ -13,6 +13,7 @@ import shutil
 import signal
 import subprocess
 import sys
+import threading
 import time
 from collections.abc import Iterator
 from pathlib import Path
@@ -244,6 +245,39 @@ def test_pipes(wirepress_in: Command, text: bytes) -> None:
     done = wirepress_in("decompress", "--json", "-", input=frame)
     assert done.stdout == text
     assert json.loads(done.stderr)[0]["raw_size"] == len(text)
+
+
+@pytest.mark.parametrize("command", ["compress", "decompress", "inspect"])
+def test_pipes_that_do_not_block(command: str, text: bytes) -> None:
+    """Programs share pipes with others that have set them so; no bytes yet is not the end."""
+    given = text if command == "compress" else wirepress.compress(text)
+    begin, ours = os.pipe()
+    theirs, end = os.pipe()
+    for pipe in begin, end:
+        os.set_blocking(pipe, False)
+    out = ["-o", "-"] if command != "inspect" else []
+    with subprocess.Popen([*COMMAND, command, *out, "-"], stdin=begin, stdout=end) as process:
+        os.close(begin)
+        os.close(end)
+
+        def write() -> None:
+            with open(ours, "wb", buffering=0) as file:
+                for at in range(0, len(given), 50_000):
+                    time.sleep(0.02)
+                    file.write(given[at : at + 50_000])
+
+        writer = threading.Thread(target=write)
+        writer.start()
+        result = b""
+        while piece := os.read(theirs, 10_000):
+            result += piece
+        writer.join()
+    os.close(theirs)
+    assert process.returncode == 0
+    if command == "inspect":
+        assert str(len(text)).encode() in result.replace(b",", b"").replace(b" ", b"")
+    else:
+        assert (wirepress.decompress(result) if command == "compress" else result) == text
 
 
 def test_binary_is_not_written_to_a_terminal(data: Path) -> None:

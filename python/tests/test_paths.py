@@ -6,12 +6,15 @@ from __future__ import annotations
 import os
 import socket
 import stat
+import struct
 import subprocess
 import sys
 from collections.abc import Callable
 from pathlib import Path
 
 import pytest
+
+from wirepress.commands import paths
 
 Main = Callable[..., tuple[int, str]]
 
@@ -196,6 +199,64 @@ def test_a_result_gets_no_special_rights(only: Path, main: Main) -> None:
         os.chmod(only, mode)
         assert main("compress", "-f", "a")[0] == 0
         assert stat.S_IMODE((only.parent / "a.wpr").stat().st_mode) == mode & 0o777
+
+
+def _acl(*entries: tuple[int, int, int]) -> bytes:
+    return struct.pack("<I", 2) + b"".join(struct.pack("<HHI", *entry) for entry in entries)
+
+
+NOBODY = 0xFFFFFFFF
+
+
+@pytest.mark.parametrize(
+    ("mode", "entries", "expected"),
+    [
+        (0o640, (), 0o640),
+        # user::rw-,user:7:rw-,group::---,mask::rw-,other::---
+        (
+            0o660,
+            ((1, 6, NOBODY), (2, 6, 7), (4, 0, NOBODY), (16, 6, NOBODY), (32, 0, NOBODY)),
+            0o600,
+        ),
+        # user::rw-,group::rw-,group:9:---,mask::rw-,other::r--: group 9 may nothing
+        (
+            0o664,
+            ((1, 6, NOBODY), (4, 6, NOBODY), (8, 0, 9), (16, 6, NOBODY), (32, 4, NOBODY)),
+            0o600,
+        ),
+        (
+            0o664,
+            ((1, 6, NOBODY), (2, 4, 7), (4, 6, NOBODY), (16, 6, NOBODY), (32, 4, NOBODY)),
+            0o644,
+        ),
+    ],
+)
+def test_permissions_without_an_acl_give_no_more(
+    mode: int, entries: tuple[tuple[int, int, int], ...], expected: int
+) -> None:
+    assert paths._without_acl(mode, _acl(*entries) if entries else b"") == expected
+
+
+def test_an_acl_stays_where_it_means_the_same(
+    only: Path, main: Main, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    acl = _acl((1, 6, NOBODY), (2, 4, 1234), (4, 0, NOBODY), (16, 4, NOBODY), (32, 0, NOBODY))
+    try:
+        os.setxattr(only, "system.posix_acl_access", acl)
+    except OSError:
+        pytest.skip("this file system has no ACLs")
+    assert main("compress", "a", "-o", "same.wpr")[0] == 0
+    same = only.parent / "same.wpr"
+    assert os.getxattr(same, "system.posix_acl_access") == acl
+
+    def refuse(*_: object) -> None:
+        raise PermissionError
+
+    monkeypatch.setattr(os, "fchown", refuse)
+    assert main("compress", "a", "-o", "other.wpr")[0] == 0
+    other = only.parent / "other.wpr"
+    assert "system.posix_acl_access" not in os.listxattr(other)
+    assert stat.S_IMODE(other.stat().st_mode) == 0o600
 
 
 def test_long_names(main: Main, tmp_path: Path) -> None:

@@ -406,6 +406,17 @@ def test_lossy_pt_is_a_good_archive(recipe: str, main: Main) -> None:
     assert not torch.equal(before["w"], after["w"])
 
 
+@pytest.mark.parametrize("recipe", ["terngrad", "qsgd:bits=4"])
+def test_a_pt_of_a_codec_that_draws_is_a_good_archive(recipe: str, main: Main) -> None:
+    """What is coded twice is not the same twice."""
+    pytest.importorskip("torch", reason="PyTorch is not installed")
+    saved("x.pt")
+    assert main("compress", "-r", recipe, "x.pt")[0] == 0
+    Path("y.pt").write_bytes(back(main, "x.pt"))
+    with zipfile.ZipFile("y.pt") as archive:
+        assert archive.testzip() is None
+
+
 class _Evil:
     def __reduce__(self) -> tuple[object, ...]:
         return os.mkdir, ("this-ran",)

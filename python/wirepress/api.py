@@ -811,8 +811,8 @@ class StreamCompressor(Uncopied):
                 f"the stream is of {arrays.DTYPES[self._dtype]}, the piece of "
                 f"{arrays.DTYPES[view.dtype]}"
             )
+        piece = self._context.stream_update(view.buffer)  # may have no memory
         head, self._head = self._head, b""
-        piece = self._context.stream_update(view.buffer)
         return head + piece if head else piece
 
     def finish(self) -> bytes:

@@ -14,6 +14,7 @@ import dataclasses
 import math
 import os
 import sys
+import tempfile
 import time
 import zlib
 from collections.abc import Callable, Iterator
@@ -328,21 +329,29 @@ class _SeriesCoder:
     """Makes a series of a file of tensors."""
 
     def __init__(
-        self, source: Source, target: BinaryIO, layout: Layout, plans: list[Plan], recipes: _Recipes
+        self,
+        source: Source,
+        target: BinaryIO,
+        layout: Layout,
+        plans: list[Plan],
+        recipes: _Recipes,
+        frames: BinaryIO,
     ) -> None:
         self._source, self._layout, self._plans = source, layout, plans
         self._recipes = recipes
         self._groups: dict[tuple[str, str], Group] = {}
+        self._made: dict[int, list[tuple[int, int]]] = {}  # by part, frames' places in this file:
+        self._frames = frames
         self._patches = self._find_patches()
         self._writer = Writer(target)
 
     def run(self, bar: Any) -> tuple[int, int, list[Group]]:
         """Returns the sizes of the file and of its series, and what was done with tensors."""
-        for part, plan in zip(self._layout.parts, self._plans, strict=True):
+        for i, (part, plan) in enumerate(zip(self._layout.parts, self._plans, strict=True)):
             if part.dtype == "bytes":
                 self._bytes(part, plan.recipe, bar)
             else:
-                self._tensor(part, plan, bar)
+                self._tensor(i, part, plan, bar)
         self._writer.finish()
         return self._writer.raw_size, self._writer.size, list(self._groups.values())
 
@@ -353,17 +362,21 @@ class _SeriesCoder:
             if self._plans[i].lossless:
                 continue
             if i not in crcs:
-                crcs[i] = self._crc_of_result(self._layout.parts[i], self._plans[i])
+                crcs[i] = self._crc_of_result(i, self._layout.parts[i], self._plans[i])
             found[at] = crcs[i].to_bytes(4, "little")
         return found
 
-    def _crc_of_result(self, part: Part, plan: Plan) -> int:
-        """Codes and expands a part, because its CRC-32 stands before it in the file."""
+    def _crc_of_result(self, i: int, part: Part, plan: Plan) -> int:
+        """Codes and expands a part, because its CRC-32 stands before it in the file. The frames are
+        kept: `auto` may choose another recipe the next time."""
         compressor, crc = self._recipes.compressor(plan.recipe), 0
+        made = self._made[i] = []
         self._source.rewind(part.at)
         for view in self._views(part, plan):
-            result = compressor.decompress(compressor.compress_view(view), raw=True)
-            crc = zlib.crc32(result, crc)
+            frame = compressor.compress_view(view)
+            crc = zlib.crc32(compressor.decompress(frame, raw=True), crc)
+            made.append((self._frames.tell(), len(frame)))
+            self._frames.write(frame)
         self._source.rewind()
         return crc
 
@@ -405,10 +418,16 @@ class _SeriesCoder:
             yield arrays.View(_read_exactly(self._source, n * row), code, len(extents), extents)
             left -= n * row
 
-    def _tensor(self, part: Part, plan: Plan, bar: Any) -> None:
-        compressor = self._recipes.compressor(plan.recipe)
-        for view in self._views(part, plan):
-            self._writer.add_piece(compressor.compress_view(view))
+    def _frame(self, i: int, number: int, plan: Plan, view: arrays.View) -> Any:
+        if i not in self._made:
+            return self._recipes.compressor(plan.recipe).compress_view(view)
+        at, size = self._made[i][number]
+        self._frames.seek(at)
+        return self._frames.read(size)
+
+    def _tensor(self, i: int, part: Part, plan: Plan, bar: Any) -> None:
+        for number, view in enumerate(self._views(part, plan)):
+            self._writer.add_piece(self._frame(i, number, plan, view))
             self._writer.end_frame(len(view.buffer))
             bar.update(len(view.buffer))
         group = Group(part.dtype, plan.recipe, plan.lossless)
@@ -459,8 +478,9 @@ def _compress_to(
         if layout.array and described:
             stats = _compress_array(source, target, layout, recipes)
             return _fields(stats, recipes.of_stream(layout.array.dtype), *layout.array)
-        coder = _SeriesCoder(source, target, layout, plans, recipes)
-        raw_size, size, groups = coder.run(bar)
+        with tempfile.TemporaryFile() as frames:
+            coder = _SeriesCoder(source, target, layout, plans, recipes, frames)
+            raw_size, size, groups = coder.run(bar)
     return {
         "raw_size": raw_size,
         "frame_size": size,

@@ -11,8 +11,11 @@ from __future__ import annotations
 import argparse
 import contextlib
 import fcntl
+import io
 import os
+import select
 import stat
+import struct
 import sys
 import tempfile
 from collections.abc import Iterator
@@ -22,6 +25,7 @@ from wirepress import wps
 
 PIPE = "-"
 _ACL = "system.posix_acl_access"
+_ACL_GROUP_OBJ, _ACL_NAMED = 4, (2, 8)  # users, groups
 
 
 class UsageError(Exception):
@@ -40,6 +44,36 @@ def file_name(text: str) -> str:
     return text
 
 
+class _Patient(io.FileIO):
+    """An unbuffered file that waits where a pipe that does not block has no bytes, or no room, yet.
+    (Python's own returns None. Such a pipe is shared with who made it so, who may need it so.)"""
+
+    def _await(self, event: int) -> None:
+        poll = select.poll()
+        poll.register(self, event)
+        poll.poll()
+
+    def readinto(self, memory: Any) -> int:
+        while (done := super().readinto(memory)) is None:
+            self._await(select.POLLIN)
+        return done
+
+    def read(self, size: int | None = -1) -> bytes:
+        if size is None or size < 0:
+            return self.readall()
+        while (data := super().read(size)) is None:
+            self._await(select.POLLIN)
+        return data
+
+    def readall(self) -> bytes:
+        return b"".join(iter(lambda: self.read(1 << 20), b""))
+
+    def write(self, data: Any) -> int:
+        while (done := super().write(data)) is None:
+            self._await(select.POLLOUT)
+        return done
+
+
 # ---- inputs ---------------------------------------------------------------------------------
 
 
@@ -49,7 +83,7 @@ def open_input(name: str) -> Iterator[BinaryIO]:
     if name == PIPE:
         if fcntl.fcntl(sys.stdin.fileno(), fcntl.F_GETFL) & os.O_ACCMODE == os.O_WRONLY:
             raise UsageError("stdin is closed")
-        with open(sys.stdin.fileno(), "rb", buffering=0, closefd=False) as file:
+        with _Patient(sys.stdin.fileno(), "rb", closefd=False) as file:
             yield file
         return
     if os.path.isdir(name):
@@ -103,18 +137,40 @@ def _take_access(handle: int, source: BinaryIO | None) -> None:
         os.umask(mask)
         os.fchmod(handle, 0o666 & ~mask)
         return
-    mode = of.st_mode & 0o777  # without setuid, setgid and sticky bits
-    with contextlib.suppress(OSError):
+    acl = b""
+    with contextlib.suppress(OSError, AttributeError):
+        acl = os.getxattr(source.fileno(), _ACL)
+    mode = _without_acl(of.st_mode & 0o777, acl)  # nor setuid, setgid and sticky bits
+    same_owners = True
+    try:
         os.fchown(handle, of.st_uid, -1)
+    except OSError:
+        same_owners = False
     try:
         os.fchown(handle, -1, of.st_gid)
     except OSError:  # the group is another: it may do what both the group and others may
+        same_owners = False
         both = mode >> 3 & mode & 0o007
         mode = mode & 0o700 | both << 3 | both
     os.fchmod(handle, mode)
-    with contextlib.suppress(OSError, AttributeError):
-        os.setxattr(handle, _ACL, os.getxattr(source.fileno(), _ACL))
+    if acl and same_owners:  # what it says of "the group" is meant for that one
+        with contextlib.suppress(OSError):
+            os.setxattr(handle, _ACL, acl)
     os.utime(handle, ns=(of.st_atime_ns, of.st_mtime_ns))
+
+
+def _without_acl(mode: int, acl: bytes) -> int:
+    """The permissions that give nobody more than those with the ACL (acl(5)), whose bits of the
+    group are its mask."""
+    if len(acl) < 4:
+        return mode
+    group, named = mode >> 3 & 7, 7
+    for tag, bits, _ in struct.iter_unpack("<HHI", acl[4 : 4 + (len(acl) - 4) // 8 * 8]):
+        if tag == _ACL_GROUP_OBJ:
+            group &= bits
+        elif tag in _ACL_NAMED:
+            named &= bits
+    return mode & 0o700 | (group & named) << 3 | mode & 7 & named
 
 
 def _give_name(temporary: str, path: str, force: bool) -> None:
@@ -179,7 +235,7 @@ def _open_stdout(source: BinaryIO | None, force: bool) -> Iterator[BinaryIO]:
     if _is_regular(there):
         _refuse_the_source("stdout", there, source)
     # unbuffered, so that a full disk or a closed pipe shows here, not at exit
-    with open(sys.stdout.fileno(), "wb", buffering=0, closefd=False) as file:
+    with _Patient(sys.stdout.fileno(), "wb", closefd=False) as file:
         yield file
 
 
