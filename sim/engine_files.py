@@ -121,6 +121,7 @@ class Engine:
     latency: float = 0.0
     host_link: float | None = None
     contends: bool = False
+    threads: int = 1  # of a processor, that code together: one engine
     capacity: dict[str, float] = dataclasses.field(default_factory=dict)
     tables: dict[str, dict[str, Any]] = dataclasses.field(default_factory=dict)
 
@@ -312,29 +313,28 @@ def _read_toml(path: Path, text: str) -> Engine:
 def from_bench(report: dict[str, Any], name: str) -> Engine:
     """The engine that `wirepress bench --json` measured; its rows are one codec each.
 
-    Where several kernels made one recipe the fastest counts: the one that `auto` would take. Raises
-    ParameterError for a report of another kind.
+    Where several kernels made one recipe the fastest counts: the one that `auto` would take. Of
+    several files ratio and speed are those of all together. Rows of plain libraries, and of
+    simulated cores, whose seconds are the simulator's, are left out. Raises ParameterError for a
+    report of another kind.
     """
     try:
         machine = report["machine"]
-        codecs: dict[str, CodecModel] = {}
+        source = f"{report['command']} ({report['date']})"
+        fastest: dict[str, dict[str, dict[str, Any]]] = {}  # by recipe and file
         for row in report["rows"]:
-            sides = [
-                Side(rate=1e9 * _positive(row, f"{side}_gbps"))
-                for side in ("compress", "decompress")
-            ]
-            model = CodecModel(
-                name=row["recipe"],
-                compress=sides[0],
-                decompress=sides[1],
-                recipe=row["recipe"],
-                ratio=_positive(row, "ratio"),
-                ratio_data=row["file"],
-                source=f"{report['command']} ({report['date']})",
-            )
-            old = codecs.get(model.name)
-            if old is None or (model.rate or 0) > (old.rate or 0):
-                codecs[model.name] = model
+            rate = 1 / sum(1 / _positive(row, f"{side}_gbps") for side in _SIDES)
+            files = fastest.setdefault(row["recipe"], {})
+            old = files.get(row["file"])
+            if str(row["kernel"]).startswith(_NOT_THIS_CPU):
+                continue
+            if old is None or rate > 1 / sum(1 / old[f"{side}_gbps"] for side in _SIDES):
+                files[row["file"]] = row
+        codecs = {
+            recipe: _measured(recipe, list(files.values()), source)
+            for recipe, files in fastest.items()
+            if files
+        }
         title = f"{report['threads']} threads of {machine['cpu']}"
         source = f"wirepress bench, {report['date']}"
     except (KeyError, TypeError, ValueError) as error:
@@ -342,8 +342,36 @@ def from_bench(report: dict[str, Any], name: str) -> Engine:
             f"{name}: not a report of `wirepress bench --json` ({error})"
         ) from None
     if not codecs:
-        raise ParameterError(f"{name}: the report has no rows")
-    return Engine(Path(name).stem, title, "cpu", machine["cpu"], source, codecs, contends=True)
+        raise ParameterError(f"{name}: the report has no rows of the library's kernels")
+    return Engine(
+        Path(name).stem, title, "cpu", machine["cpu"], source, codecs, contends=True,
+        threads=report["threads"],
+    )  # fmt: skip
+
+
+_SIDES = ("compress", "decompress")
+_NOT_THIS_CPU = ("plain ", "rtl")  # how names of kernels begin
+
+
+def _measured(recipe: str, rows: list[dict[str, Any]], source: str) -> CodecModel:
+    """The codec on all files of a report, each of which has a row."""
+    from wirepress.commands import bench
+
+    raw = sum(_positive(row, "raw_size") for row in rows)
+    sides = [
+        Side(rate=1e9 * raw / sum(row["raw_size"] / row[f"{side}_gbps"] for row in rows))
+        for side in _SIDES
+    ]
+    return CodecModel(
+        name=recipe,
+        compress=sides[0],
+        decompress=sides[1],
+        recipe=recipe,
+        lossless=bool(found := bench.codecs_of(recipe)) and all(c.lossless for c in found),
+        ratio=raw / sum(row["raw_size"] / _positive(row, "ratio") for row in rows),
+        ratio_data=", ".join(row["file"] for row in rows),
+        source=source,
+    )
 
 
 def _positive(row: dict[str, Any], key: str) -> float:

@@ -10,6 +10,7 @@ from __future__ import annotations
 import argparse
 import dataclasses
 import math
+import sys
 from collections.abc import Callable, Iterable, Iterator
 from typing import Any
 
@@ -193,7 +194,9 @@ def measured_cpu(
     threads = "1 thread" if args.threads == 1 else f"{args.threads} threads"
     cpu = bench.machine()["cpu"]
     title = f"{threads} of this machine ({cpu}), measured on the sample"
-    return Engine("cpu", title, "cpu", cpu, "measured now", codecs, contends=True)
+    return Engine(
+        "cpu", title, "cpu", cpu, "measured now", codecs, contends=True, threads=args.threads
+    )
 
 
 def measured_cores(
@@ -288,6 +291,8 @@ def options(
 ) -> list[Option]:
     """All that could be done, fastest step first; `left` gets what was left out, and why."""
     found, known = [], []
+    if args.threads != 1 and not samples:
+        raise files.UsageError("--threads is of measuring on samples: give a file")
     for engine, names, counted in _engines(samples, args, left):
         for name in names:
             codec = engine.codecs[name]
@@ -308,6 +313,10 @@ def options(
                 _option(request, engine, codec, stage, data, published=published, counted=counted)
             )
     check_ratios(args.ratio, known)
+    names = {name for codec in known for name in (codec.name, codec.recipe)}
+    for recipe in args.recipes or []:
+        if recipe not in names:
+            raise ParameterError(f"--recipes: no engine that was looked at has {recipe}")
     return _sorted(found)
 
 
@@ -411,7 +420,8 @@ def _why_best(request: Request, best: Option) -> str:
     c, d = best.needed(link)
     more = f"{c} to compress and {d} to expand"
     if best.engine.kind == "cpu":
-        more = f"{c} cores to compress and {d} to expand"
+        n = best.engine.threads
+        more = f"{c * n} cores to compress and {d * n} to expand"
     return (
         text + need + f"{slow} does {units.rate(stage.rate)} and limits. Messages go "
         f"{_times(models.gain(stage, link))} as fast as raw; {more} would give the whole ratio."
@@ -663,8 +673,18 @@ def _from_trace(args: argparse.Namespace) -> list[Sample]:
 
     job = trace_reader.read(args.trace, args.partial)
     found = trace_calls.profile(job)
+    words = ", ".join(f"{units.size(size)} in {kind}" for kind, size in found.others.items())
+    if found.size < sum(found.others.values()):
+        raise files.UsageError(
+            f"{args.trace}: most of what a rank sends is in collectives that plan has no form for "
+            f"({words}); `wirepress simulate {args.trace}` has them"
+        )
     if not found.size:
         raise files.UsageError(f"{args.trace}: its ranks sent nothing that can be planned for")
+    if found.left.counts:
+        words += ", " * bool(words) + str(found.left)
+    if words and not args.quiet:
+        print(f"wirepress: not planned for: {words}", file=sys.stderr)
     args.size = found.size if args.size is None else args.size
     args.workers = args.workers or found.workers
     args.scheme = args.scheme or found.scheme

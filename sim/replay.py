@@ -297,8 +297,9 @@ class Message:
     """Both sides of a message, of which one may still be missing. `heard`: the receiver knows of
     it; `chunked`: it stands for chunks of a coded collective."""
 
-    def __init__(self, source: int, target: int, chunked: bool) -> None:
+    def __init__(self, source: int, target: int, chunked: bool, raw: bool = False) -> None:
         self.source, self.target, self.chunked = source, target, chunked
+        self.raw = raw  # whatever its size
         self.size, self.ratio = 0.0, 1.0
         self.by_ranks = False  # see World.by_ranks
         self.sides: list[Request | None] = [None, None]
@@ -324,6 +325,9 @@ class Message:
             request.begin(flow)
 
 
+_RAW = "raw"  # at the end of a tag: such messages are not coded
+
+
 class World:
     """What the ranks share."""
 
@@ -346,7 +350,7 @@ class World:
             message = others.popleft()
         else:
             chunked = bool(self.job["codec"]) and isinstance(tag, tuple)
-            message = Message(source, target, chunked)
+            message = Message(source, target, chunked, isinstance(tag, tuple) and tag[-1] is _RAW)
             self.waiting[source, target, tag, side].append(message)
         request = Request(self.progress, target if side else source)
         message.join(side, request, size)
@@ -408,7 +412,8 @@ class World:
         return self._node(message.source) != self._node(message.target)
 
     def _coded(self, message: Message) -> bool:
-        return bool(self.job["codec"]) and message.size >= self.job["bypass_below"]
+        codec = bool(self.job["codec"]) and not message.raw
+        return codec and message.size >= self.job["bypass_below"]
 
     def by_ranks(self, source: int, target: int, chunked: bool, size: float) -> bool:
         """Whether both ranks do the coding themselves, before and after the message: those of one
@@ -713,15 +718,17 @@ class Rank:
         self._ring(2 * (self.n - 1), size / self.n, self.n - 1)
 
     def _allreduce_flow(self, size: float) -> None:
-        """A ring as one flow to the neighbour: 2(n-1)/n of the bytes; the same on equal links."""
+        """A ring as one flow to the neighbour: 2(n-1)/n of the bytes; the same on equal links. It
+        is coded where the ring's messages, of 1/n of the bytes, would be."""
         n = self.n
         if n == 1:
             return
-        tag = self._tag()
+        coded = size / n >= self.world.job["bypass_below"]
+        tag = self._tag() if coded else (*self._tag(), _RAW)
         self._both((self.rank + 1) % n, (self.rank - 1) % n, 2 * (n - 1) / n * size, tag)
         codec = self.world.job["codec"]
         start = self.world.job["latency"]
-        if codec and size / n >= self.world.job["bypass_below"]:
+        if codec and coded:
             start += 2 * codec["latency"] + self.world.startup(size / n, True)
         this_actor.sleep_for((2 * (n - 1) - 1) * start)
         self._add((n - 1) / n * size)

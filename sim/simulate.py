@@ -335,6 +335,18 @@ class Row:
         return f"{self.codec.name} on {self.engine.name}"
 
     @property
+    def counts(self) -> str:
+        """Of cores in an FPGA, "16c2d"."""
+        if self.codec is None or self.engine is None or self.engine.kind != "fpga":
+            return ""
+        return f"{self.codec.compress.engines}c{self.codec.decompress.engines}d"
+
+    @property
+    def name(self) -> str:
+        """What tells it from the others."""
+        return f"{self.label}, {self.counts}" if self.counts else self.label
+
+    @property
     def speed_up(self) -> float:
         return self.plain / self.outcome.seconds
 
@@ -531,13 +543,12 @@ def _table(rows: list[Row]) -> str:
     for row in rows:
         out, codec = row.outcome, row.codec
         computing = sum(out.computing) / len(out.computing)
-        counts = f"{codec.compress.engines}c{codec.decompress.engines}d" if codec else ""
         raw = f"{out.bypassed / out.messages:.0%}" if out.messages else "-"
         cells.append(
             (
                 units.link(row.link),
                 row.label,
-                counts if row.engine and row.engine.kind == "fpga" else "",
+                row.counts,
                 f"{out.seconds:,.4g}" if out.seconds < 1e4 else f"{out.seconds:,.2f}",
                 f"{row.speed_up:.3f}x",
                 f"{computing / out.seconds:.0%}",
@@ -557,7 +568,7 @@ def _words(rows: list[Row]) -> Iterator[str]:
         if best.codec is None or best.speed_up < plan.WORTH:
             yield f"{units.link(link)}: send raw."
         else:
-            yield f"{units.link(link)}: {best.label} is {best.speed_up:.2f}x as fast as raw."
+            yield f"{units.link(link)}: {best.name} is {best.speed_up:.2f}x as fast as raw."
 
 
 def _draw(rows: list[Row], path: str, title: str, iterations: int) -> None:
@@ -572,7 +583,7 @@ def _draw(rows: list[Row], path: str, title: str, iterations: int) -> None:
         draw_sweep(figure, rows, links)
     else:
         until = rows[0].outcome.seconds * min(_STEPS_DRAWN, iterations) / iterations
-        draw_timelines(figure, [(row.label, row.outcome) for row in rows], until=until)
+        draw_timelines(figure, [(row.name, row.outcome) for row in rows], until=until)
     figure.suptitle(title, fontsize=10)
     figure.savefig(path, format=Path(path).suffix.lstrip(".") or "png", dpi=150)
 
@@ -580,8 +591,8 @@ def _draw(rows: list[Row], path: str, title: str, iterations: int) -> None:
 def draw_sweep(figure: Any, rows: list[Row], links: list[float]) -> None:
     """Speed-up by link rate."""
     axes = figure.subplots()
-    for label in dict.fromkeys(row.label for row in rows):
-        points = [(8 * r.link / 1e9, r.speed_up) for r in rows if r.label == label]
+    for label in dict.fromkeys(row.name for row in rows):
+        points = [(8 * r.link / 1e9, r.speed_up) for r in rows if r.name == label]
         raw = label == "raw"
         axes.plot(*zip(*points, strict=True), "-" if raw else "o-", label=label,
                   color="0.4" if raw else None, linewidth=1 if raw else 1.8)  # fmt: skip
@@ -647,10 +658,19 @@ def _workload(args: argparse.Namespace) -> calls.Workload:
     if args.trace:
         if args.overlap:
             raise files.UsageError("--overlap is for made-up trainings; a trace says what overlaps")
-        workload = _traced(args) if _is_own_trace(args.trace) else _time_independent(args)
+        for flag in ("ranks", "size", "bucket", "compute"):
+            if getattr(args, flag) is not None:
+                raise files.UsageError(f"--{flag} is for made-up trainings; a trace says it")
+        is_own = _is_own_trace(args.trace)
+        if is_own and args.flops is not None:
+            raise files.UsageError("--flops is for time-independent traces; this one has seconds")
+        workload = _traced(args) if is_own else _time_independent(args)
         return dataclasses.replace(workload, repeat=args.iterations)
     if args.size is None or not args.ranks:
         raise files.UsageError("give a folder of traces, or --ranks and --size of a training")
+    if args.partial or args.flops is not None:
+        raise files.UsageError(f"--{'partial' if args.partial else 'flops'} is for traces")
+    args.compute = args.compute or 0.0
     for flag in ("size", "bucket"):
         if getattr(args, flag) == 0:
             raise files.UsageError(f"--{flag} must be more than 0")
@@ -696,6 +716,8 @@ def _apply_calibration(args: argparse.Namespace) -> None:
                 f"{args.calibration} is of one host without a network: give --link or --sweep"
             )
         args.transport = transport_of(measured)
+        if args.eager is not None:
+            args.transport = dataclasses.replace(args.transport, eager=args.eager)
         rate, latency, eager = measured.rate, measured.latency, measured.eager
         if args.fabric is None and args.link is None and not args.sweep and not args.topology:
             args.fabric = measured.fabric
@@ -792,9 +814,7 @@ def add_parser(parsers: Any) -> None:
         "--size", type=plan.quantity("size"), metavar="SIZE", help="of its Allreduce a step"
     )
     job.add_argument("--bucket", type=plan.quantity("size"), metavar="SIZE", help="(one)")
-    job.add_argument(
-        "--compute", type=plan.quantity("time"), default=0.0, metavar="TIME", help="of a step (0s)"
-    )
+    job.add_argument("--compute", type=plan.quantity("time"), metavar="TIME", help="of a step (0s)")
     job.add_argument(
         "--overlap", action="store_true", help="buckets travel while the next is computed"
     )

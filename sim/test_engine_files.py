@@ -115,6 +115,25 @@ def test_a_bench_report_is_an_engine(wirepress_in, tmp_path: Path) -> None:
     assert engine.codecs["lz4"].ratio == row["ratio"]
     assert engine.codecs["lz4"].compress.rate == pytest.approx(1e9 * row["compress_gbps"])
     assert engine.contends
+    assert all(codec.lossless for codec in engine.codecs.values())
+    more = [
+        row
+        | {"file": "other", "raw_size": row["raw_size"] * 3, "ratio": 1.0, "compress_gbps": 1.0},
+        row | {"kernel": "plain lz4", "compress_gbps": 1e6, "decompress_gbps": 1e6},
+        row | {"kernel": "rtl:verilator16", "compress_gbps": 1e6, "decompress_gbps": 1e6},
+        row | {"recipe": "onebit"},
+        row | {"recipe": "another"},
+    ]
+    (tmp_path / "here.json").write_text(json.dumps(report | {"rows": [row, *more], "threads": 4}))
+    engine = engine_files.load(str(tmp_path / "here.json"))
+    assert engine.threads == 4 and engine.codecs["lz4"].ratio_data == "data, other"
+    assert engine.codecs["lz4"].ratio == pytest.approx(4 / (1 / row["ratio"] + 3))
+    rate = 4e9 / (1 / row["compress_gbps"] + 3)
+    assert engine.codecs["lz4"].compress.rate == pytest.approx(rate)
+    assert [name for name, codec in engine.codecs.items() if not codec.lossless] == [
+        "onebit",
+        "another",
+    ]
     for text, said in (
         ("{}", "not a report"),
         ("{", "Expecting"),

@@ -149,6 +149,8 @@ def test_what_cannot_be_planned_is_said(wirepress_in) -> None:
             "no codec lz here; known: lz4",
         ),
         (("--size", "1GB", "--seconds", "nan"), "'nan' is no number of seconds"),
+        (("--size", "1GB", "--recipes", "zstdd:1"), "no engine that was looked at has zstdd:1"),
+        (("--size", "1GB", "--threads", "8"), "--threads is of measuring on samples"),
         (("--size", "0B"), "--size must be more than 0"),
         (("--size", "1GB", "--bucket", "0B"), "--bucket must be more than 0"),
         (("nowhere.npy",), "nowhere.npy: No such file"),

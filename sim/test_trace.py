@@ -28,6 +28,7 @@ CALLS = [
     "tracer", "completion", "MPI_Send", "MPI_Isend", "MPI_Ssend", "MPI_Recv", "MPI_Irecv",
     "MPI_Sendrecv", "MPI_Wait", "MPI_Waitall", "MPI_Bcast", "MPI_Allreduce", "MPI_Iallreduce",
     "MPI_Barrier", "MPI_Test", "MPI_Send_init", "MPI_Start", "MPI_Neighbor_alltoall", "MPI_Gather",
+    "MPI_Scatterv", "MPI_Alltoallv", "MPI_Alltoall",
 ]  # fmt: skip
 JOB = bytes(range(16))
 DTYPES = ["bytes", "int8", "uint8", "int16", "uint16", "int32", "uint32", "int64", "uint64",
@@ -394,6 +395,23 @@ def test_collectives_of_a_workload(tmp_path: Path) -> None:
     assert made.overlaps
 
 
+def test_parts_of_a_collective_that_differ(tmp_path: Path) -> None:
+    """The root keeps little of what it scatters; one rank sends, the other only receives."""
+
+    def both(me: int) -> list[Any]:
+        return [
+            call(
+                "MPI_Scatterv", 1, 2, peer=0, sent=1008 * (me == 0), received=8 if me == 0 else 1000
+            ),
+            call("MPI_Alltoallv", 2, 3, sent=600 * (me == 0), received=300),
+        ]
+
+    made, left = trace_calls.workload(pair(tmp_path, both(0), both(1)))
+    sizes = [[(c.op, c.size) for c in p if c.op != "compute"] for p in made.programs]
+    assert sizes[0] == [("scatter", 504), ("alltoall", 300)] and sizes[1][1] == ("alltoall", 0)
+    assert not left.counts
+
+
 def test_collectives_of_some_ranks_are_messages(tmp_path: Path) -> None:
     """Ranks 2 and 0, in this order; the closed form of a ring."""
     for rank in range(3):
@@ -638,6 +656,22 @@ def test_plan_from_a_trace(wirepress_in, tmp_path: Path) -> None:
     assert request["size"] == 10 * 4 * (1 << 20) and request["bucket"] == 4 * (1 << 20)
     assert request["compute"] == pytest.approx(10 * 0.0018 + 9 * 0.005, rel=1e-3)
     assert body["options"][0]["ratio_data"] == "the sample"
+
+
+def test_plan_says_what_of_a_trace_it_leaves_out(wirepress_in, tmp_path: Path) -> None:
+    flags = ("--link", "1Gbps", "--recipes", "zstd:1", "--engine", "cpu", "--seconds", "0.02")
+    for size, code in ((4000, 0), (4_000_000, 1)):
+        for rank in range(2):
+            file = File(rank, 2).comm(0, 1)
+            file.calls(
+                call("MPI_Alltoall", 1, 2, sent=size, received=size),
+                call("MPI_Allreduce", 2, 3, sent=100_000, received=100_000),
+            )
+            file.sample(np.zeros(1000, "f4").tobytes(), 10**6).write(tmp_path)
+        done = wirepress_in("plan", "--trace", ".", *flags)
+        assert done.returncode == code, done.stderr
+        assert "in alltoall" in done.stderr, done.stderr
+        assert ("wirepress simulate" in done.stderr) == bool(code)
 
 
 def test_the_command(wirepress_in, tmp_path: Path) -> None:

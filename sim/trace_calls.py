@@ -9,6 +9,7 @@ out and named in `Left`.
 from __future__ import annotations
 
 import dataclasses
+import itertools
 from collections import Counter, defaultdict
 from collections.abc import Iterator
 from typing import Any
@@ -376,10 +377,12 @@ class _Program:
     def _collective(self, record: Any, kind: CallKind, comm: Communicator) -> list[Call]:
         op, n = _WORLD[kind.base], len(comm.members)
         size = max(int(record["sent"]), int(record["received"]))
-        if op in ("allgather", "alltoall"):
-            size = max(size, int(record["received"])) / n
-        elif op == "scatter":
-            size = int(record["received"]) or int(record["sent"]) / n
+        if op == "allgather":
+            size = int(record["received"]) / n
+        elif op == "alltoall":  # some may only receive
+            size = int(record["sent"]) / n
+        elif op == "scatter":  # the root, which alone sends, may keep less than it hands out
+            size = int(record["sent"]) / n or int(record["received"])
         elif op in ("gather", "reduce", "allreduce", "reducescatter"):
             size = int(record["sent"])
         root = max(int(record["peer"]), 0)
@@ -504,12 +507,18 @@ class Profile:
     scheme: str
     compute: float
     seconds: float
+    others: dict[str, float]  # bytes that other collectives hand on, by kind
+    left: Left  # what no simulation has either
 
 
 def profile(job: Job) -> Profile:
     """Allreduces where they move most of the bytes, else what ranks send one another."""
-    made, _ = workload(job)
+    made, left = workload(job)
     n = job.n_ranks
+    others: Counter[str] = Counter()
+    for call in itertools.chain(*made.programs):
+        if (kind := call.op.removeprefix("i")) in _HANDED_ON:
+            others[kind] += call.size * (n - 1 if _HANDED_ON[kind] else 1) / n
     sums = [(call.size, p) for p in made.programs for call in p
             if call.op in ("allreduce", "iallreduce")]  # fmt: skip
     sent = [call.size for p in made.programs for call in p if call.op in ("send", "isend")]
@@ -518,4 +527,10 @@ def profile(job: Job) -> Profile:
     scheme, size, messages = "p2p", sum(sent) / n, len(sent) / n
     if reduced >= size:
         scheme, size, messages = "ring", reduced, len(sums) / n
-    return Profile(n, size, messages, scheme, compute, job.seconds)
+    found = dict(others.most_common())
+    return Profile(n, size, messages, scheme, compute, job.seconds, found, left)
+
+
+# Collectives beside Allreduce, and whether a rank hands on its size to each of the others.
+_HANDED_ON = {"bcast": False, "reduce": False, "gather": False, "scatter": False,
+              "reducescatter": False, "allgather": True, "alltoall": True}  # fmt: skip

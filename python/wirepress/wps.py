@@ -8,6 +8,7 @@ byte for byte. `Writer` and `Reader` work tensor by tensor, on bytes.
 from __future__ import annotations
 
 import contextlib
+import errno
 import io
 import json
 import math
@@ -298,6 +299,9 @@ def sync_folder(path: str) -> None:
     handle = os.open(path, os.O_RDONLY)
     try:
         os.fsync(handle)
+    except OSError as error:
+        if error.errno != errno.EINVAL:  # a file system that cannot
+            raise
     finally:
         os.close(handle)
 

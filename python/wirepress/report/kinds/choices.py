@@ -96,7 +96,9 @@ def build(inputs: Sequence[Input]) -> list[Section]:
     for given in inputs:
         for file in given.value:
             name = parts.file_name(file["file"])
-            files[name if len(inputs) == 1 else f"{given.name}: {name}"] = file
+            name = name if len(inputs) == 1 else f"{given.name}: {name}"
+            same = sum(1 for known in files if known == name or known.startswith(f"{name} ("))
+            files[f"{name} ({same + 1})" if same else name] = file
     columns = [
         Column("file"), Column("offset", "bytes"), Column("size", "bytes"), Column("recipe"),
         Column("ratio", "x"), Column("compresses", "rate"), Column("expands", "rate"),

@@ -54,7 +54,10 @@ def matches(value: Any) -> bool:
 
 
 def _label(row: dict[str, Any]) -> str:
-    return f"{row['codec']} on {row.get('engine')}" if row.get("codec") else "raw"
+    if not row.get("codec"):
+        return "raw"
+    c, d = (row.get(f"{side}compress_engines") or 1 for side in ("", "de"))
+    return f"{row['codec']} on {row.get('engine')}" + (f", {c}c{d}d" if c * d > 1 else "")
 
 
 def _mean(values: Sequence[float]) -> float:
