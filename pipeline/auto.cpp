@@ -341,6 +341,7 @@ Status Chooser::begin(const Goal& goal, const Header& header, const char* engine
   spent_ = 0;
   std::string what = std::string(engine) + "/" + dtype_name(dtype_) + "/" + real_text(goal.rel) +
                      "/" + real_text(goal.abs) + (goal.kind == Goal::Kind::kRatio ? "/ratio" : "");
+  if (can_be_slabs(header)) what += "/slabs";
   for (int i = 1; i < header.n_dims; ++i) what.append("/").append(std::to_string(header.shape[i]));
   if (what == begun_) return {};
   forget();

@@ -394,6 +394,45 @@ TEST(Auto, TheSmallestIsNoLargerThanWhatItCouldHaveTaken) {
   }
 }
 
+// What is kept of an array is not for one that has the same rows but cannot be cut between them.
+template <typename T>
+void round_trips(const char* recipe, wpr_dtype dtype, double scale, double most) {
+  constexpr uint64_t kRow = 512;
+  std::vector<T> field(300 * kRow);
+  for (size_t i = 0; i < field.size(); ++i) {
+    const auto row = static_cast<double>(i / kRow), column = static_cast<double>(i % kRow);
+    field[i] = static_cast<T>(scale * std::sin(row / 20) * std::cos(column / 30));
+  }
+  wpr_ctx* ctx = nullptr;
+  ASSERT_EQ(wpr_create(&ctx), WPR_OK);
+  ASSERT_EQ(wpr_set(ctx, "recipe", recipe), WPR_OK) << wpr_error(ctx);
+  for (const uint64_t rows : {0, 300, 1, 40, 0, 200, 300}) {
+    const uint64_t shape[2] = {rows, kRow};
+    const size_t size = rows * kRow * sizeof(T);
+    std::vector<uint8_t> frame(wpr_bound(ctx, size));
+    std::vector<T> back(rows * kRow);
+    size_t written = 0, expanded = 0;
+    ASSERT_EQ(wpr_compress_array(ctx, field.data(), dtype, 2, shape, frame.data(), frame.size(),
+                                 &written),
+              WPR_OK)
+        << wpr_error(ctx);
+    ASSERT_EQ(wpr_decompress(ctx, frame.data(), written, back.data(), size, &expanded), WPR_OK)
+        << rows << " rows: " << wpr_error(ctx);
+    for (size_t i = 0; i < back.size(); ++i) {
+      const double error = static_cast<double>(back[i]) - static_cast<double>(field[i]);
+      ASSERT_LE(std::abs(error), most) << rows << " rows, value " << i;
+    }
+  }
+  wpr_free(ctx);
+}
+
+TEST(Auto, ShapesOfOneContext) {
+  round_trips<float>("auto:abs=1e-3", WPR_FLOAT32, 1, 1e-3);
+  round_trips<float>("auto:abs=1e-3,goal=ratio", WPR_FLOAT32, 1, 1e-3);  // takes sz3
+  round_trips<float>("auto:goal=ratio", WPR_FLOAT32, 1, 0);
+  round_trips<int32_t>("auto:goal=ratio", WPR_INT32, 1e8, 0);  // takes zfp
+}
+
 TEST(Auto, LossyOnlyWithinTheBound) {
   const Data raw = wave(400000);
   Door door("auto:rel=1e-3,goal=ratio");

@@ -145,6 +145,9 @@ Status SumBlocks::make(int worker, size_t i, Bytes out, Payload* payload) const 
   }
   // No code for this sum: its values.
   payload->size = raw_size(i);
+  if (out.size() < raw_size(i))
+    return fail(Code::kDstTooSmall, "block %zu: its values need %zu bytes, dst has %zu", i,
+                raw_size(i), out.size());
   const Bytes values = out.first(raw_size(i));
   if (a.raw) {
     std::copy(a.payload.begin(), a.payload.end(), values.begin());

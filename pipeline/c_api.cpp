@@ -509,7 +509,9 @@ wpr_status wpr_add(wpr_ctx* ctx, const void* a, size_t a_size, const void* b, si
     WPR_TRY(check_own_buffers(b, b_size, dst, cap, "b"));
     uint64_t raw_size = 0;
     if (wirepress::raw_size_of(bytes(a, a_size), &raw_size).ok()) {  // else add() says why
-      const Bytes room = room_of(ctx, raw_size, dst, cap);
+      // The bound, or what suffices for as many blocks as a has.
+      const Bytes room = bytes(
+          dst, std::min(cap, std::max(ctx->context.writer.bound(raw_size), a_size + raw_size)));
       WPR_TRY(wirepress::check_apart("a", bytes(a, a_size), "dst", room));
       WPR_TRY(wirepress::check_apart("b", bytes(b, b_size), "dst", room));
     }

@@ -117,10 +117,12 @@ Status Context::add(ConstBytes a, ConstBytes b, Bytes dst, size_t* written) {
         Code::kParameter,
         "only frames of float32 or of integers of at most 32 bits that are no streams can be "
         "added");
-  const size_t bound = writer.bound(header.raw_size);
+  // The frames may have more blocks than this context would make.
+  const size_t heads = header.n_blocks() * head_size(header, false) + head_size(header, true);
+  const size_t bound =
+      std::max(writer.bound(header.raw_size), header.size + heads + header.raw_size);
   if (dst.size() < bound)
-    return fail(Code::kDstTooSmall, "the sum needs a dst of bound() = %zu bytes, not %zu", bound,
-                dst.size());
+    return fail(Code::kDstTooSmall, "the sum needs a dst of %zu bytes, not %zu", bound, dst.size());
   const int threads = settings.blocks().threads;
   WPR_TRY(reader.find_chain(threads, &terms[0]));
   if (!terms[0].chain->can_add())

@@ -214,6 +214,7 @@ Status FrameWriter::choose_groups(const Header& header, int threads, ConstBytes 
     const ConstBytes group = src.subspan(at, std::min(group_size, src.size() - at));
     Recipe recipe;
     WPR_TRY(chooser.choose(group, block_size, &recipe));
+    tell_shape(header, &recipe);  // candidates are kept for arrays with other numbers of rows, too
     ChainPointer chain = chains_.for_recipe(recipe, threads);
     if (std::ranges::find(chains, chain) == chains.end()) {
       if (chains.size() == kMaxOwnRecipes)

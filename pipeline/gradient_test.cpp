@@ -192,6 +192,54 @@ TEST(Gradient, AddsWhileExpanding) {
 }
 
 // What the sum is, each codec's document says and its own test proves; here: that it can be used.
+// The sum has the blocks of its terms, which may be smaller than those of the context that adds.
+TEST(Gradient, SumsOfSmallBlocksStayInTheirRoom) {
+  constexpr size_t kValues = 1 << 16;
+  std::vector<int32_t> a(kValues), b(kValues);
+  std::mt19937 random(1);
+  for (size_t i = 0; i < kValues; ++i) a[i] = static_cast<int32_t>(random());
+  b.assign(a.rbegin(), a.rend());
+  for (const char* threads : {"1", "3"}) {
+    wpr_ctx *maker = nullptr, *adder = nullptr;
+    ASSERT_EQ(wpr_create(&maker), WPR_OK);
+    ASSERT_EQ(wpr_create(&adder), WPR_OK);
+    ASSERT_EQ(wpr_set(maker, "recipe", "sparse"), WPR_OK);
+    ASSERT_EQ(wpr_set(maker, "block_size", "1KiB"), WPR_OK);
+    ASSERT_EQ(wpr_set(adder, "threads", threads), WPR_OK);
+    const uint64_t n = kValues;
+    const auto frame_of = [&](const std::vector<int32_t>& values) {
+      std::vector<uint8_t> frame(wpr_bound(maker, 4 * n));
+      size_t size = 0;
+      EXPECT_EQ(wpr_compress_array(maker, values.data(), WPR_INT32, WPR_NO_SHAPE, &n, frame.data(),
+                                   frame.size(), &size),
+                WPR_OK);
+      frame.resize(size);
+      return frame;
+    };
+    const auto left = frame_of(a), right = frame_of(b);
+    const auto sum_in = [&](size_t cap) {
+      std::vector<uint8_t> sum(cap);  // to the byte, for the address sanitizer
+      size_t size = 0;
+      const wpr_status status = wpr_add(adder, left.data(), left.size(), right.data(), right.size(),
+                                        sum.data(), sum.size(), &size);
+      EXPECT_LE(size, sum.size());
+      sum.resize(size);
+      return std::pair(status, sum);
+    };
+    EXPECT_EQ(sum_in(wpr_bound(adder, 4 * n)).first, WPR_DST_TOO_SMALL) << wpr_error(adder);
+    const auto [status, sum] = sum_in(left.size() + 4 * n);
+    ASSERT_EQ(status, WPR_OK) << wpr_error(adder);
+    std::vector<int32_t> back(kValues);
+    size_t size = 0;
+    ASSERT_EQ(wpr_decompress(adder, sum.data(), sum.size(), back.data(), 4 * n, &size), WPR_OK);
+    for (size_t i = 0; i < kValues; ++i)
+      ASSERT_EQ(static_cast<uint32_t>(back[i]),
+                static_cast<uint32_t>(a[i]) + static_cast<uint32_t>(b[i]));
+    wpr_free(maker);
+    wpr_free(adder);
+  }
+}
+
 TEST(Gradient, FramesAreAddedOrRefused) {
   const Values g = gradient(kN, 8), h = gradient(kN, 9);
   for (const std::string& recipe : recipes()) {

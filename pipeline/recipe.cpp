@@ -263,10 +263,11 @@ Status recipe_of(const Stages& stages, const Header& header, const char* engine,
 bool wants_slabs(const Recipe& recipe) { return recipe.step[0].entry->codec->by_slabs; }
 
 void tell_shape(const Header& header, Recipe* recipe) {
-  if (!header.slabs || !wants_slabs(*recipe)) return;
+  if (!wants_slabs(*recipe)) return;
   Args& args = recipe->step[0].args;
-  args.n_dims = header.n_dims;
-  std::copy_n(header.shape, kMaxDims, args.shape.begin());
+  args.n_dims = header.slabs ? header.n_dims : 0;
+  args.shape = {};
+  if (header.slabs) std::copy_n(header.shape, kMaxDims, args.shape.begin());
 }
 
 Stages stages_of(const Recipe& recipe) {

@@ -10,6 +10,7 @@
 #include <new>
 #include <vector>
 
+#include "codecs/common/default_floats.hpp"
 #include "codecs/sz3/interpolation.hpp"
 #include "codecs/sz3/logarithm.hpp"
 #include "codecs/sz3/sz3.hpp"
@@ -620,6 +621,7 @@ Status no_memory(size_t n) {
 }
 
 Status encode(void* state, const Args& args, ConstBytes src, Bytes dst, size_t* written) noexcept {
+  const DefaultFloats floats;
   auto* own = static_cast<State*>(state);
   try {
     if (args.dtype == DType::kFloat64) {
@@ -638,6 +640,7 @@ Status encode(void* state, const Args& args, ConstBytes src, Bytes dst, size_t* 
 }
 
 Status decode(void* state, const Args& args, ConstBytes src, Bytes dst, size_t* written) noexcept {
+  const DefaultFloats floats;
   auto* own = static_cast<State*>(state);
   try {
     if (args.dtype == DType::kFloat64) {

@@ -4,7 +4,6 @@
 #include <zfp.h>
 
 #include <bit>
-#include <cfenv>
 #include <cmath>
 #include <cstring>
 #include <limits>
@@ -13,6 +12,7 @@
 #include <type_traits>
 #include <vector>
 
+#include "codecs/common/default_floats.hpp"
 #include "codecs/zfp/zfp.hpp"
 
 namespace wirepress {
@@ -52,21 +52,6 @@ Status open(const Args&, void** state) noexcept {
 }
 
 void close(void* state) noexcept { delete static_cast<State*>(state); }
-
-// libzfp's arithmetic must not depend on what the caller does with denormals and rounding.
-class DefaultFloats {
- public:
-  DefaultFloats() {
-    std::fegetenv(&saved_);
-    std::fesetenv(FE_DFL_ENV);
-  }
-  ~DefaultFloats() { std::fesetenv(&saved_); }
-  DefaultFloats(const DefaultFloats&) = delete;
-  DefaultFloats& operator=(const DefaultFloats&) = delete;
-
- private:
-  std::fenv_t saved_;
-};
 
 // ---- libzfp's functions by type and dimensions --------------------------------------------------
 

@@ -309,7 +309,8 @@ WPR_API wpr_status wpr_decompress_add_typed(wpr_ctx *ctx, const void *src, size_
 /* The frame of the sum of two frames' values. The frames hold float32, or integers of at most 32
  * bits, whose sums wrap around; they are not streamed and have equal headers (recipe, type, shape,
  * block size), else WPR_PARAMETER. Codes of the recipe's first codec can be added (the codec's
- * document says what the sum is), else WPR_UNSUPPORTED. dst has wpr_bound(ctx, raw size) bytes. */
+ * document says what the sum is), else WPR_UNSUPPORTED. dst has wpr_bound(ctx, raw size) bytes, or
+ * a_size and the raw size together where the frames were made with smaller blocks than ctx's. */
 WPR_API wpr_status wpr_add(wpr_ctx *ctx, const void *a, size_t a_size, const void *b, size_t b_size,
                            void *dst, size_t cap, size_t *written);
 

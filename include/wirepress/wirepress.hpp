@@ -19,6 +19,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <exception>
 #include <memory>
 #include <new>
 #include <stdexcept>
@@ -233,9 +234,22 @@ class Context {
   // What recipe "auto" would choose: calls row(choice) for every candidate of every group.
   template <class Row>
   void explain(const void* src, wpr_dtype dtype, int n_dims, const uint64_t* shape, Row row) {
-    check(wpr_explain(
-        get(), src, dtype, n_dims, shape,
-        [](void* user, const wpr_choice* choice) { (*static_cast<Row*>(user))(*choice); }, &row));
+    struct Call {
+      Row* row;
+      std::exception_ptr thrown;  // which may not cross C
+    } call = {&row, nullptr};
+    const auto one = [](void* user, const wpr_choice* choice) {
+      auto* const call = static_cast<Call*>(user);
+      if (call->thrown) return;
+      try {
+        (*call->row)(*choice);
+      } catch (...) {
+        call->thrown = std::current_exception();
+      }
+    };
+    const wpr_status status = wpr_explain(get(), src, dtype, n_dims, shape, one, &call);
+    if (call.thrown) std::rethrow_exception(call.thrown);
+    check(status);
   }
 
   // ---- looking at frames ----

@@ -20,6 +20,8 @@ HEADER = """
 extern "C" int MPI_Request_get_status_all(int, @ MPI_Request[], int*, MPI_Status[]);
 extern "C" int MPI_Request_get_status_any(int, @ MPI_Request[], int*, int*, MPI_Status*);
 extern "C" int MPI_Request_get_status_some(int, @ MPI_Request[], int*, int[], MPI_Status[]);
+extern "C" int PMPI_Request_get_status_any(int, @ MPI_Request[], int*, int*, MPI_Status*);
+extern "C" int PMPI_Request_get_status_some(int, @ MPI_Request[], int*, int[], MPI_Status[]);
 """
 NAMES = [f"MPI_Request_get_status_{which}" for which in ("all", "any", "some")]
 

@@ -330,11 +330,13 @@ size_t Context::decompress_add(nb::handle frame, nb::handle out, int dtype) {
 
 nb::bytes Context::add(nb::handle a, nb::handle b) {
   const Input left(a), right(b);
-  return make_bytes([&](auto& context) { return context.bound(raw_size_of(context, left)); },
-                    [&](auto& context, void* dst, size_t cap) {
-                      return context.add(left.data(), left.size(), right.data(), right.size(), dst,
-                                         cap);
-                    });
+  const auto room = [&](auto& context) {  // blocks may be smaller than the context's
+    const auto raw_size = static_cast<size_t>(raw_size_of(context, left));
+    return std::max<size_t>(context.bound(raw_size), left.size() + raw_size);
+  };
+  return make_bytes(room, [&](auto& context, void* dst, size_t cap) {
+    return context.add(left.data(), left.size(), right.data(), right.size(), dst, cap);
+  });
 }
 
 nb::bytes Context::compress_steps(nb::handle before, nb::handle after, size_t word_size) {

@@ -170,6 +170,18 @@ def test_the_module_has_the_functions_that_the_library_has(make, tmp_path):
     assert module_for(Library("libmpi.so.12"), [folder]) == first  # nothing else is known
 
 
+@pytest.mark.parametrize("error", [PermissionError, RuntimeError])
+def test_a_home_that_cannot_be_used(error, monkeypatch):
+    """One without a ticket, or of a user that the system does not know: it has but a cache."""
+
+    def no_home():
+        raise error
+
+    monkeypatch.delenv("WIREPRESS_LIB_DIR", raising=False)
+    monkeypatch.setattr(mpi_libraries, "cache_dir", no_home)
+    assert mpi_libraries.library_dirs() == mpi_libraries.shipped_dirs()
+
+
 def test_no_module_at_all(make, tmp_path):
     path = make("usr/lib/libmpi_abi.so.1", FEATURES)
     (tmp_path / "usr/bin").mkdir()

@@ -12,6 +12,7 @@ import json
 import os
 import random
 import re
+import resource
 import secrets
 import selectors
 import shlex
@@ -26,6 +27,7 @@ import pytest
 
 from python.tests.run_site import make_launcher, wirepress_run
 from wirepress.launch import launchers, rendezvous, run
+from wirepress.launch.mpi_libraries import RunError
 
 SIZE = 4
 
@@ -95,6 +97,24 @@ def test_own_preload_is_kept(site, monkeypatch, own):
     assert words[-3:] == ["-x", f"LD_PRELOAD={ours}:/own.so", "./app"]
     assert words.count("LD_PRELOAD") == 0
     assert environment["LD_PRELOAD"] == "/own.so"  # the launcher's own is as before
+
+
+@pytest.mark.parametrize(
+    ("flavour", "line", "good"),
+    [
+        ("openmpi", "-n 1 -x LD_PRELOAD=/p a : -n 2 b", False),
+        ("openmpi", "-n 1 -x LD_PRELOAD=/p a : -n 2 -x LD_PRELOAD=/q b", False),
+        ("openmpi", "-n 1 -x LD_PRELOAD=/p a : -n 2 -x LD_PRELOAD=/p b", True),
+        ("openmpi", "-n 1 -x OTHER=/p a : -n 2 b", True),
+        ("openmpi", "-x LD_PRELOAD=/p -n 2 b", True),
+        ("mpich", "-n 1 -env LD_PRELOAD /p a : -n 2 b", False),
+        ("mpich", "-n 1 -env LD_PRELOAD /p a : -n 2 -env LD_PRELOAD /p b", True),
+        ("mpich", "-genv LD_PRELOAD /p -n 1 a : -n 2 b", True),
+    ],
+)
+def test_a_preload_of_some_programs_is_refused(flavour, line, good):
+    with contextlib.nullcontext() if good else pytest.raises(RunError, match="LD_PRELOAD"):
+        launchers.check_parts(line.split(), flavour)
 
 
 def test_own_preload_of_mpich_is_kept(site):
@@ -211,6 +231,25 @@ def test_signals_reach_the_launcher(site, signo):
         process.send_signal(signo)
         assert process.stdout.read() == "caught\n"
     assert process.returncode == 9
+
+
+def test_descriptors_reach_the_command(site, tmp_path):
+    """As those of `<(...)`; and their limit is the program's, not the launcher's own."""
+    (tmp_path / "given").write_text("what was given")
+    soft = resource.getrlimit(resource.RLIMIT_NOFILE)[0]
+    with open(tmp_path / "given") as file:
+        given = file.fileno()
+        command = [sys.executable, "-m", "wirepress", "run", "--quiet", "--", "sh", "-c"]
+        done = subprocess.run(
+            [*command, f"cat /dev/fd/{given}; echo; ulimit -n; ls /proc/self/fd"],
+            pass_fds=[given],
+            capture_output=True,
+            text=True,
+        )
+    assert done.returncode == 0, done.stderr
+    text, limit, *open_ones = done.stdout.splitlines()
+    assert text == "what was given" and limit == str(soft)
+    assert {int(number) for number in open_ones} <= {0, 1, 2, 3, 4, given}  # ls has one of its own
 
 
 def test_an_ignored_signal_stays_ignored(site):

@@ -20,10 +20,15 @@ namespace {
 int iprobe(Comm* comm, int source, int tag, int* flag, MPI_Status* status) {
   *flag = 0;
   for (;;) {
-    if (peek_stashed(comm, source, tag, status)) return *flag = 1, MPI_SUCCESS;
     MPI_Status seen{};  // MPICH's probes leave the bit for "cancelled" as it was
-    const int error = PMPI_Iprobe(source, tag, comm->handle, flag, &seen);
-    if (error || !*flag) return error;
+    {
+      // Between both looks no other thread may take a message from MPI to the stash: the next one
+      // of the same tag would be seen in its place.
+      PostingGuard posting(comm);
+      if (peek_stashed(comm, source, tag, status)) return *flag = 1, MPI_SUCCESS;
+      const int error = PMPI_Iprobe(source, tag, comm->handle, flag, &seen);
+      if (error || !*flag) return error;
+    }
     if (!needs_look(comm, seen)) {
       give_status(seen, status);
       return MPI_SUCCESS;

@@ -234,14 +234,34 @@ def find_flavour(command: list[str], given: str = "") -> str:
     return flavour
 
 
+def check_parts(words: list[str], flavour: str) -> None:
+    """Refuses a preload for some programs of an MPMD line: ours is for all of them."""
+    flags = SETTING_FLAGS[flavour][-2:]  # those that hold for one program
+    values, preload = [], ""
+    for i, word in enumerate([*words, ":"]):
+        if word in flags and words[i + 1 : i + 2] and words[i + 1].split("=")[0] == "LD_PRELOAD":
+            preload = " ".join(words[i + 1 : i + 3 - (flavour == "openmpi")])
+        elif word == ":":
+            values.append(preload)
+            preload = ""
+    if len(set(values)) > 1:
+        raise RunError(
+            'LD_PRELOAD is set for some programs of the command line, whose parts ":" divides: set '
+            "it for all of them, as wirepress' own is for all"
+        )
+
+
 def wrap(
-    command: list[str], flavour: str, settings: dict[str, str]
+    command: list[str], flavour: str, settings: dict[str, str], by_path: bool | None = None
 ) -> tuple[list[str], dict[str, str]]:
-    """The command line that starts the ranks with the interposer, and its environment."""
-    library = mpi_libraries.find_library(command[0], words_of(command), flavour)
+    """The command line that starts the ranks with the interposer, and its environment. `by_path`:
+    whether the program calls the launcher so; None: if the command does."""
+    library = mpi_libraries.find_library(command[0], words_of(command), flavour, by_path)
     if flavour == "abi":  # that of the program; launchers have words of their own
         flavour = flavour_of(command[0]) or "mpich"
     variables = rank_variables(command, flavour, library, settings)
+    if not is_srun(command):
+        check_parts(command[1:], flavour)
     if is_srun(command):  # it hands its own environment to the ranks
         return slurm.export(command, os.environ, variables)
     secret = {name: value for name, value in variables.items() if name == SECRET}
@@ -312,7 +332,7 @@ def stand_in(private: Path, command: list[str]) -> None:
         raise RunError(reason)
     settings, mpi = json.loads((private / "settings.json").read_text())
     flavour = find_flavour(command, mpi)
-    wrapped, environment = wrap(command, flavour, settings)
+    wrapped, environment = wrap(command, flavour, settings, by_path=False)
     note_call(private, flavour, command)
     # Open MPI called by a full path changes PATH and LD_LIBRARY_PATH of the ranks: keep the name
     os.execve(command[0], [name, *wrapped[1:]], environment)

@@ -10,6 +10,7 @@ Imports nothing but the standard library: launchers.py runs as a script of its o
 
 from __future__ import annotations
 
+import contextlib
 import functools
 import mmap
 import os
@@ -274,7 +275,9 @@ def library_of_program(words: list[str], first_dir: Path | None = None) -> Libra
     return None
 
 
-def find_library(launcher: str, words: list[str], family: str) -> Library:
+def find_library(
+    launcher: str, words: list[str], family: str, by_path: bool | None = None
+) -> Library:
     """The library that the ranks of a launcher of this family will have.
 
     `words`: of its command line, among them the program.
@@ -284,7 +287,8 @@ def find_library(launcher: str, words: list[str], family: str) -> Library:
     """
     theirs = library_of_launcher(launcher, family)
     # Open MPI that is called by its full path puts its own libraries first.
-    leads = theirs.path and family == "openmpi" and os.path.isabs(launcher)
+    by_path = os.path.isabs(launcher) if by_path is None else by_path
+    leads = theirs.path and family == "openmpi" and by_path
     own = library_of_program(words, theirs.path.parent if leads else None)
     if own is None:
         return theirs
@@ -340,7 +344,7 @@ def shipped_dirs() -> list[Path]:
 def library_dirs() -> list[Path]:
     """Where modules may be: as told, those that the user built, those that came with wirepress."""
     dirs = [Path(chosen)] if (chosen := os.environ.get("WIREPRESS_LIB_DIR")) else []
-    if cache_dir().is_dir():
+    with contextlib.suppress(OSError, RuntimeError):  # a home that may not be entered, or is none
         dirs += sorted((cache_dir() / cache_key()).glob("*"))
     return [*dirs, *shipped_dirs()]
 

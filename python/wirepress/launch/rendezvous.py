@@ -11,6 +11,7 @@ import errno
 import fcntl
 import json
 import os
+import resource
 import selectors
 import socket
 import struct
@@ -167,6 +168,15 @@ class BadClientError(Exception):
     """Not one of our ranks, or out of its mind: the connection is closed without an answer."""
 
 
+def more_descriptors() -> tuple[int, int]:
+    """Lets this process have as many as it may: each rank takes one. Returns the limits of before,
+    which are for the processes that it starts."""
+    limits = resource.getrlimit(resource.RLIMIT_NOFILE)
+    with contextlib.suppress(OSError, ValueError):
+        resource.setrlimit(resource.RLIMIT_NOFILE, (limits[1], limits[1]))
+    return limits
+
+
 class Rendezvous:
     """Where ranks say hello, learn whether all of them have the library, and leave their reports.
 
@@ -176,6 +186,7 @@ class Rendezvous:
 
     def __init__(self, grace: float, ports: range = range(1)) -> None:
         self.grace = grace
+        self.descriptors = more_descriptors()
         self.token = os.urandom(24).hex()
         self._jobs: list[Job] = []  # in the order of their first hellos
         self._latest: dict[str, Job] = {}  # by name

@@ -13,6 +13,7 @@ import argparse
 import contextlib
 import os
 import re
+import resource
 import shutil
 import signal
 import subprocess
@@ -151,10 +152,17 @@ class Watcher:
             os.waitpid(self._pid, 0)
 
 
-def start_child(command: list[str], environment: dict[str, str], old: Any, watcher: Watcher) -> Any:
+def start_child(
+    command: list[str],
+    environment: dict[str, str],
+    old: Any,
+    watcher: Watcher,
+    descriptors: tuple[int, int],
+) -> Any:
     on_child = signal.getsignal(signal.SIGCHLD)
 
     def before_it_begins() -> None:
+        resource.setrlimit(resource.RLIMIT_NOFILE, descriptors)
         signal.signal(signal.SIGCHLD, on_child)
         signal.pthread_sigmask(signal.SIG_SETMASK, old)
         watcher.watch_this()
@@ -162,7 +170,10 @@ def start_child(command: list[str], environment: dict[str, str], old: Any, watch
     if on_child is signal.SIG_IGN:  # by who started this: the child's status would be lost
         signal.signal(signal.SIGCHLD, signal.SIG_DFL)
     try:
-        return subprocess.Popen(command, env=environment, preexec_fn=before_it_begins)
+        # Descriptors that this process was given are for the command, as with `<(...)` of a shell.
+        return subprocess.Popen(
+            command, env=environment, preexec_fn=before_it_begins, close_fds=False
+        )
     except OSError as error:  # a script without its first line, too many arguments
         raise RunError(f"cannot start {command[0]}: {error.strerror}") from None
 
@@ -184,7 +195,7 @@ def run_child(
     old = signal.pthread_sigmask(signal.SIG_BLOCK, watched)
     watcher = Watcher()
     try:
-        child = start_child(command, environment, old, watcher)
+        child = start_child(command, environment, old, watcher, rendezvous.descriptors)
         rendezvous.start()  # inherits the blocked signals: they come to the loop below
         sweep()
         beside_this("job_report")  # for the end, which then does not wait for it

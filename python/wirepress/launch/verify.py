@@ -310,7 +310,7 @@ def run_plain(command: list[str], output: Path) -> int:
     """The same command, without wirepress; its output goes to the file alone. The exit status as a
     shell has it."""
     with open(output, "wb") as file:
-        child = subprocess.Popen(command, stdout=file)
+        child = subprocess.Popen(command, stdout=file, close_fds=False)  # as the first run's
         forwarded = (signal.SIGTERM, signal.SIGHUP, signal.SIGINT)
         # an interrupt from the terminal the child has already
         old = {s: signal.signal(s, lambda s, _: s != signal.SIGINT and child.send_signal(s))
@@ -384,6 +384,8 @@ def run_both(
     aside.after_ours()
     try:
         say("verify: the same command without wirepress")
+        if place is None and not os.isatty(0):
+            say("verify: standard input is a pipe, of which it gets what the first run has left")
         began = time.monotonic()
         if failed := run_plain(command, outputs[1]):
             say(f"verify: the plain run ended with status {failed}: nothing to compare with")
