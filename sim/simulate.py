@@ -637,7 +637,7 @@ def _is_own_trace(name: str) -> bool:
 
 
 def _time_independent(args: argparse.Namespace) -> calls.Workload:
-    return calls.read_ti(args.trace, args.flops)
+    return calls.read_ti(args.trace, args.flops or calls.SPEED)
 
 
 def _traced(args: argparse.Namespace) -> calls.Workload:
@@ -807,7 +807,7 @@ def add_parser(parsers: Any) -> None:
     )  # fmt: skip
     job.add_argument(
         "--flops", type=functools.partial(files.real, "operations a second", above=True),
-        default=calls.SPEED, metavar="N", help="a second, of traces (1e9)",
+        metavar="N", help="a second, of traces (1e9)",
     )  # fmt: skip
     job.add_argument("--ranks", type=plan.count, metavar="N", help="of the training")
     job.add_argument(

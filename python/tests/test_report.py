@@ -156,11 +156,11 @@ def test_simulation_says_what_gains_and_draws_ranks() -> None:
     found = sections(["sim.json"], [simulation()])
     said = sentences(found)
     assert "1 Gb/s, raw: 4 s, of which a mean rank waits 3 s (75 %)" in said
-    assert "1 Gb/s: lz4 on fpga, 2.00 times as fast as raw (2 s, 300 MB on the wire" in said
+    assert "1 Gb/s: lz4 on fpga, 8c4d, 2.00 times as fast as raw (2 s, 300 MB on the wire" in said
     assert "25 % of its messages go raw" in said and "10 Gb/s: send raw" in said
     timeline = next(p for p in parts_of(found, Plot) if p.title == "When each rank did what")
-    assert list(timeline.views) == ["raw, 1 Gb/s", "lz4 on fpga, 1 Gb/s", "raw, 10 Gb/s",
-                                    "lz4 on fpga, 10 Gb/s"]  # fmt: skip
+    assert list(timeline.views) == ["raw, 1 Gb/s", "lz4 on fpga, 8c4d, 1 Gb/s", "raw, 10 Gb/s",
+                                    "lz4 on fpga, 8c4d, 10 Gb/s"]  # fmt: skip
     computing, exchange = timeline.views["raw, 1 Gb/s"]["data"]
     assert computing["x"] == [0.0, 1.0, None] * 2 and exchange["x"] == [1.0, 4.0, None] * 2
     assert exchange["y"] == [0, 0, None, 1, 1, None]

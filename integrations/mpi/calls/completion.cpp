@@ -514,8 +514,9 @@ bool only_of_mpi() { return inert() || g_n_records.load(std::memory_order_relaxe
 #ifdef WPR_MPI_GET_STATUS_ANY
 WPR_WRAP(MPI_Request_get_status_any, int n, const MPI_Request requests[], int* index, int* flag,
          MPI_Status* status) {
-  if (only_of_mpi()) return PMPI_Request_get_status_any(n, requests, index, flag, status);
-  const Apart all = apart(n, requests);
+  if (only_of_mpi())
+    return PMPI_Request_get_status_any(n, const_cast<MPI_Request*>(requests), index, flag, status);
+  Apart all = apart(n, requests);
   for (const int i : all.own) {
     if (const int error = get_status(requests[i], flag, status)) return error;
     if (*flag) return *index = i, MPI_SUCCESS;
@@ -528,8 +529,10 @@ WPR_WRAP(MPI_Request_get_status_any, int n, const MPI_Request requests[], int* i
 #ifdef WPR_MPI_GET_STATUS_SOME
 WPR_WRAP(MPI_Request_get_status_some, int n, const MPI_Request requests[], int* n_done,
          int indices[], MPI_Status statuses[]) {
-  if (only_of_mpi()) return PMPI_Request_get_status_some(n, requests, n_done, indices, statuses);
-  const Apart all = apart(n, requests);
+  if (only_of_mpi())
+    return PMPI_Request_get_status_some(n, const_cast<MPI_Request*>(requests), n_done, indices,
+                                        statuses);
+  Apart all = apart(n, requests);
   const auto status_of = [&](int k) {
     return statuses == MPI_STATUSES_IGNORE ? MPI_STATUSES_IGNORE : &statuses[k];
   };

@@ -345,7 +345,8 @@ def library_dirs() -> list[Path]:
     """Where modules may be: as told, those that the user built, those that came with wirepress."""
     dirs = [Path(chosen)] if (chosen := os.environ.get("WIREPRESS_LIB_DIR")) else []
     with contextlib.suppress(OSError, RuntimeError):  # a home that may not be entered, or is none
-        dirs += sorted((cache_dir() / cache_key()).glob("*"))
+        if cache_dir().is_dir():
+            dirs += sorted((cache_dir() / cache_key()).glob("*"))
     return [*dirs, *shipped_dirs()]
 
 
