@@ -239,12 +239,12 @@ class Context {
       std::exception_ptr thrown;  // which may not cross C
     } call = {&row, nullptr};
     const auto one = [](void* user, const wpr_choice* choice) {
-      auto* const call = static_cast<Call*>(user);
-      if (call->thrown) return;
+      auto* const given = static_cast<Call*>(user);
+      if (given->thrown) return;
       try {
-        (*call->row)(*choice);
+        (*given->row)(*choice);
       } catch (...) {
-        call->thrown = std::current_exception();
+        given->thrown = std::current_exception();
       }
     };
     const wpr_status status = wpr_explain(get(), src, dtype, n_dims, shape, one, &call);
