@@ -233,6 +233,33 @@ def test_signals_reach_the_launcher(site, signo):
     assert process.returncode == 9
 
 
+@pytest.mark.parametrize("also_alone", [False, True])
+def test_a_signal_to_the_group_reaches_the_launcher_once(site, also_alone):
+    """As from `timeout`, which sends it to its child as well, and from batch systems: the second
+    SIGTERM means to Open MPI's launcher that it may leave its ranks."""
+    body = """n=0; trap 'n=$((n + 1))' TERM; trap 'echo $n; exit 9' USR1; echo ready
+while :; do sleep 0.05; done"""
+    make_launcher(site, "mpirun", "Open MPI", body)
+    with subprocess.Popen(
+        [sys.executable, run.__file__, "--", "mpirun"],
+        stdout=subprocess.PIPE,
+        text=True,
+        start_new_session=True,
+    ) as process:
+        assert process.stdout is not None
+        assert process.stdout.readline() == "ready\n"
+        for _ in range(2):  # what is over does not stand in the way of the next
+            if also_alone:
+                process.send_signal(signal.SIGTERM)
+            os.killpg(process.pid, signal.SIGTERM)
+            time.sleep(0.5)
+        process.send_signal(signal.SIGTERM)
+        time.sleep(0.5)
+        process.send_signal(signal.SIGUSR1)
+        assert process.stdout.read() == "3\n"
+    assert process.returncode == 9
+
+
 def test_descriptors_reach_the_command(site, tmp_path):
     """As those of `<(...)`; and their limit is the program's, not the launcher's own."""
     (tmp_path / "given").write_text("what was given")

@@ -99,6 +99,7 @@ def check_report(path: Path) -> None:
 
 FORWARDED = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP, signal.SIGQUIT, signal.SIGUSR1,
              signal.SIGUSR2)  # fmt: skip
+GROUP_SECONDS = 0.05  # in which a signal reaches all of a group
 LOOK_SECONDS = 0.1  # between looks at launchers that are nobody's children
 
 
@@ -109,6 +110,9 @@ class Watcher:
     nobody would hear of it. A process of its own watches, since PR_SET_PDEATHSIG signals for each
     thread of a parent that dies, and Open MPI's launcher takes a second SIGTERM for leave to go
     without its ranks.
+
+    It tells, too, whether a signal came to the whole process group, as `timeout` and batch systems
+    send it: it has all signals blocked, and then has this one pending.
     """
 
     def __init__(self) -> None:
@@ -123,12 +127,34 @@ class Watcher:
 
     @staticmethod
     def _watch(pipe: int) -> None:
-        signal.pthread_sigmask(signal.SIG_BLOCK, signal.valid_signals())  # those of a terminal
+        signal.pthread_sigmask(signal.SIG_BLOCK, signal.valid_signals())
         with open(pipe, "rb") as file:
             end = Watcher._signals(int(file.readline()))
-            ended = file.read()  # until this process's parent has closed its end, or is gone
-        if not ended:
-            end(signal.SIGTERM)
+            for word in file:  # until this process's parent has closed its end, or is gone
+                if word != b"forget\n":
+                    return
+                while signal.sigtimedwait(signal.valid_signals(), 0):
+                    pass
+        end(signal.SIGTERM)
+
+    def forget(self) -> None:
+        """What is pending there is of the past."""
+        with contextlib.suppress(OSError):
+            os.write(self._write, b"forget\n")
+
+    def has_it_too(self, number: int) -> bool:
+        """Whether a signal that has just come came to the whole group."""
+        time.sleep(GROUP_SECONDS)
+        try:
+            with open(f"/proc/{self._pid}/status") as file:
+                pending = next(line for line in file if line.startswith("ShdPnd:"))
+        except (OSError, StopIteration):
+            return False
+        if not int(pending.split()[1], 16) >> (number - 1) & 1:
+            return False
+        signal.sigtimedwait({number}, 0)  # one that came to this process alone beside it
+        self.forget()
+        return True
 
     @staticmethod
     def _signals(pid: int) -> Callable[[int], None]:
@@ -201,21 +227,30 @@ def run_child(
         beside_this("job_report")  # for the end, which then does not wait for it
         passed = None
         while child.poll() is None:
-            info = signal.sigwaitinfo(watched)
-            from_terminal = info.si_code > 0  # the child has it already
-            if info.si_signo != signal.SIGCHLD and not from_terminal:
-                passed = info.si_signo
+            if number := to_be_passed(signal.sigwaitinfo(watched), watcher):
+                passed = number
                 child.send_signal(passed)
         while left := left_over():
             for pid in left if passed else ():
                 with contextlib.suppress(ProcessLookupError):
                     os.kill(pid, passed)
             info = signal.sigtimedwait(watched, LOOK_SECONDS)
-            passed = info.si_signo if info and info.si_signo != signal.SIGCHLD else None
+            passed = to_be_passed(info, watcher) if info else None
         return child.returncode if child.returncode >= 0 else 128 - child.returncode
     finally:
         watcher.end()
         signal.pthread_sigmask(signal.SIG_SETMASK, old)
+
+
+def to_be_passed(info: Any, watcher: Watcher) -> int | None:
+    """The signal that the launcher does not have yet; None: it has, or there is none for it."""
+    number: int = info.si_signo
+    if number == signal.SIGCHLD:
+        return None
+    if info.si_code > 0:  # of the terminal, which gives it to the whole group
+        watcher.forget()
+        return None
+    return None if watcher.has_it_too(number) else number
 
 
 def given_options(args: argparse.Namespace) -> dict[str, str]:
