@@ -97,7 +97,7 @@ def test_what_safetensors_cannot_hold_is_refused(tensor: object) -> None:
     assert os.listdir() == []
 
 
-@pytest.mark.filterwarnings("ignore")  # both are prototypes, and PyTorch says so
+@pytest.mark.filterwarnings("ignore:torch.distributed is disabled")
 def test_storages_stay_resizable(tmp_path: Path) -> None:
     """FSDP frees the storages of its parameters; NumPy's arrays of tensors would forbid it."""
     import torch.distributed.checkpoint as dcp
@@ -111,6 +111,7 @@ def test_storages_stay_resizable(tmp_path: Path) -> None:
         tensor.untyped_storage().resize_(0)
 
 
+@pytest.mark.filterwarnings("ignore")  # both are prototypes, and PyTorch says so
 def test_tensors_whose_values_others_hold_are_refused() -> None:
     parts = [torch.zeros(3), torch.zeros(2)]
     for tensor, kind in (
