@@ -313,16 +313,20 @@ def options(
                 _option(request, engine, codec, stage, data, published=published, counted=counted)
             )
     check_ratios(args.ratio, known)
-    names = {name for codec in known for name in (codec.name, codec.recipe)}
+    names = _names_of(known)
     for recipe in args.recipes or []:
         if recipe not in names:
             raise ParameterError(f"--recipes: no engine that was looked at has {recipe}")
     return _sorted(found)
 
 
+def _names_of(codecs: Iterable[CodecModel]) -> list[str]:
+    return list(dict.fromkeys(name for codec in codecs for name in (codec.name, codec.recipe)))
+
+
 def check_ratios(given: Iterable[str], known: Iterable[CodecModel]) -> None:
     """Refuses --ratio of a codec that is not among those that are planned with."""
-    names = {name: None for codec in known for name in (codec.name, codec.recipe)}
+    names = _names_of(known)
     for name in given:
         if name not in names:
             raise ParameterError(f"--ratio: no codec {name} here; known: {', '.join(names)}")

@@ -62,6 +62,8 @@ class State:
         self._log: list[Span] | None = None
         self._current = Step()
         self._last_index = sys.maxsize  # of the last bucket that came
+        # Whether DDP may leave a gradient as it is, whatever comes for it; and whole buckets out.
+        self._may_miss = self._leaves_out = False
         self._plan = plan = Plan(settings, threads)
         agreement.await_everyone("compress", self._group)
         problem = agreement.first_problem(plan.prepare(model), self._group)
@@ -132,7 +134,6 @@ class State:
         self.counts.steps += 1
         self._current = Step(self._divisor(has_data, device))
         model = self._model()
-        # Whether DDP may leave a gradient as it is, whatever comes for it; and whole buckets out.
         self._may_miss = model is not None and (model.find_unused_parameters or model.static_graph)
         self._leaves_out = getattr(model, "skip_all_reduce_unused_params", False)
         if self._tuner and self._tuner.begin_step():

@@ -74,10 +74,10 @@ class GradientPiece(Piece):
             velocity.zero_()
 
     def verdict(self, finite: bool) -> int:
-        owned = self.parameter
-        residual = self._residual()
         if self.missed:
             return 0
+        owned = self.parameter
+        residual = self._residual()
         if owned.momentum and owned.velocity is not None and residual is not None:
             # momentum factor masking: what was sent starts anew
             self._part(owned.velocity).mul_(residual != 0)

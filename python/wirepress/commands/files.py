@@ -18,7 +18,7 @@ import tempfile
 import time
 import zlib
 from collections.abc import Callable, Iterator
-from typing import Any, BinaryIO, NamedTuple
+from typing import IO, Any, BinaryIO, NamedTuple
 
 from wirepress import api, arrays
 from wirepress.arrays import DEFAULT_RECIPE, fold
@@ -335,7 +335,7 @@ class _SeriesCoder:
         layout: Layout,
         plans: list[Plan],
         recipes: _Recipes,
-        frames: BinaryIO,
+        frames: IO[bytes],
     ) -> None:
         self._source, self._layout, self._plans = source, layout, plans
         self._recipes = recipes
@@ -478,7 +478,7 @@ def _compress_to(
         if layout.array and described:
             stats = _compress_array(source, target, layout, recipes)
             return _fields(stats, recipes.of_stream(layout.array.dtype), *layout.array)
-        with tempfile.TemporaryFile() as frames:
+        with tempfile.SpooledTemporaryFile(_FRAME) as frames:
             coder = _SeriesCoder(source, target, layout, plans, recipes, frames)
             raw_size, size, groups = coder.run(bar)
     return {

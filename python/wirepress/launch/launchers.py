@@ -260,10 +260,9 @@ def wrap(
     if flavour == "abi":  # that of the program; launchers have words of their own
         flavour = flavour_of(command[0]) or "mpich"
     variables = rank_variables(command, flavour, library, settings)
-    if not is_srun(command):
-        check_parts(command[1:], flavour)
     if is_srun(command):  # it hands its own environment to the ranks
         return slurm.export(command, os.environ, variables)
+    check_parts(command[1:], flavour)
     secret = {name: value for name, value in variables.items() if name == SECRET}
     # MPICH's mpiexec leaves handing on the environment to the srun that starts its proxies
     return inject(command, flavour, variables), slurm.environment_with(os.environ, secret)

@@ -56,8 +56,15 @@ def matches(value: Any) -> bool:
 def _label(row: dict[str, Any]) -> str:
     if not row.get("codec"):
         return "raw"
-    c, d = (row.get(f"{side}compress_engines") or 1 for side in ("", "de"))
-    return f"{row['codec']} on {row.get('engine')}" + (f", {c}c{d}d" if c * d > 1 else "")
+    name = f"{row['codec']} on {row.get('engine')}"
+    return name if _engines(row) == "1c1d" else f"{name}, {_engines(row)}"
+
+
+def _engines(row: dict[str, Any]) -> str:
+    """That compress and that expand, "16c2d"; "" of raw."""
+    if not row.get("codec"):
+        return ""
+    return f"{row.get('compress_engines') or 1}c{row.get('decompress_engines') or 1}d"
 
 
 def _mean(values: Sequence[float]) -> float:
@@ -171,9 +178,8 @@ def _table(rows: list[dict[str, Any]]) -> Table:
     for row in rows:
         form = row.get("closed_form_seconds")
         coded = row.get("codec")
-        engines = f"{row.get('compress_engines')}c{row.get('decompress_engines')}d" if coded else ""
         cells.append(
-            [units.link(row["link"]), _label(row), engines, row["seconds"], row["speed_up"],
+            [units.link(row["link"]), _label(row), _engines(row), row["seconds"], row["speed_up"],
              _mean(row["computing"]) / row["seconds"], row["raw_bytes"], row["wire_bytes"],
              row["bypassed"] / row["messages"] if coded and row["messages"] else None,
              row["messages"], None if form is None else form / row["seconds"] - 1]
